@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import shared_files
 
-from schedlens.load.perfetto import engine
+from schedlens.load.perfetto import child
 
 STAND_IN = "tools/trace_processor/tpshell.py"
 
@@ -63,7 +63,7 @@ def loaded(trace: Path) -> Iterator[Engine]:
     from perfetto.trace_processor import TraceProcessor
 
     # The package would look only once a second whether the engine serves.
-    with engine.Engine(path, "see trace_engine.program") as running:
+    with child.Engine(path, "see trace_engine.program") as running:
         processor = TraceProcessor(trace=str(trace), addr=running.address)
         try:
             yield Engine(processor)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from schedlens.errors import DamagedTraceError, MissingExtraError, RecorderError
-from schedlens.load.perfetto.engine import Engine
+from schedlens.load.perfetto.child import Engine
 
 # Names the program; before the PATH and the download of the package.
 VARIABLE = "SCHEDLENS_TRACE_PROCESSOR"
