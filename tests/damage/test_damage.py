@@ -288,6 +288,7 @@ ONCE_WRONG = [
     (700_013, "etl", "no_switches"),  # wakeups around a gap, and no switches
     (700_096, "real", "offline"),  # an interrupt during which the records of its CPU end
     (700_016, "perf", "ring"),  # buffers that overwrote their oldest records
+    (900_035, "perf", "ring"),  # records with the same time, the newest first
 ]
 
 

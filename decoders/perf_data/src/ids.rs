@@ -6,7 +6,7 @@ use schedlens_input::bytes::{u16_at, u32_at, u64_at};
 
 use crate::attrs::{Attr, SAMPLE_IDENTIFIER, SampleLayout, TYPE_TRACEPOINT, TrailerLayout};
 use crate::error::Error;
-use crate::record::{HEADER_SIZE, SAMPLE, SWITCH, SWITCH_CPU_WIDE};
+use crate::record::{HEADER_SIZE, SAMPLE, SWITCH, SWITCH_CPU_WIDE, is_too_long};
 
 /// Event ids count up from 1 on each machine, so a table of them is short.
 const DENSE_IDS: u64 = 1 << 20;
@@ -78,7 +78,8 @@ impl CommonTail {
     pub(crate) fn switch(&self, data: &[u8], position: usize) -> Option<(u32, CommonPart)> {
         let head = u64_at(data, position)?;
         let (kind, length) = (head as u32, (head >> 48) as usize);
-        if !matches!(kind, SWITCH | SWITCH_CPU_WIDE) || !length.is_multiple_of(8) {
+        let is_switch = matches!(kind, SWITCH | SWITCH_CPU_WIDE);
+        if !is_switch || !length.is_multiple_of(8) || is_too_long(kind, length) {
             return None;
         }
         let (ts, cpu) = self.place(data.get(position..position.checked_add(length)?)?)?;

@@ -329,6 +329,11 @@ impl Index {
         if self.cpus.len() <= at {
             self.cpus.resize_with(at + 1, CpuLanes::default);
         }
+        if self.is_overwritten {
+            // The newest come first in the file, also among records with the same time: all are
+            // sorted at the end.
+            return None;
+        }
         let of_cpu = &mut self.cpus[at];
         let recent = of_cpu.lanes.get(of_cpu.recent).map(|lane| *lane as usize);
         if let Some(lane) = recent
@@ -461,7 +466,9 @@ impl Index {
 fn known_record(data: &[u8], position: usize) -> Option<Record<'_>> {
     record::at(data, position).filter(|found| {
         let aligned = found.kind >= record::USER_TYPE_START || found.bytes.len() % 8 == 0;
-        aligned && record::is_known(found.kind)
+        aligned
+            && record::is_known(found.kind)
+            && !record::is_too_long(found.kind, found.bytes.len())
     })
 }
 

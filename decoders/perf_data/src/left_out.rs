@@ -94,6 +94,11 @@ impl Index {
             problems.add_many(misfit.place.clone(), misfit.what, misfit.count);
             if let Some(lane) = misfit.stepped {
                 problems.add(misfit.place, STEPPED);
+                // Another order of the records in the file looks the same: then they belong at
+                // their time.
+                if !near.is_between && misfit.latest >= first {
+                    self.gaps.push(gap_of(misfit.gap.cpu, near.before, near.after));
+                }
                 self.drop_lane(lane);
                 self.gaps.push(gap_of(misfit.gap.cpu, misfit.gap.before, None));
                 continue;
@@ -303,10 +308,13 @@ struct Near {
     /// The nearest times around those of the misfits.
     before: Option<u64>,
     after: Option<u64>,
+    /// Other records of the CPU are between them.
+    is_between: bool,
 }
 
 impl Near {
     fn take(&mut self, ts: u64, misfit: &Misfit) {
+        self.is_between |= misfit.earliest < ts && ts < misfit.latest;
         if ts <= misfit.earliest {
             self.before = Some(self.before.map_or(ts, |before| before.max(ts)));
         }

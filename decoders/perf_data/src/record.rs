@@ -60,6 +60,8 @@ const LAST_USER_TYPE: u32 = 95;
 /// After damage, this many consecutive records must be plausible.
 const BELIEVABLE_RECORDS: usize = 4;
 pub(crate) const HEADER_SIZE: usize = 8;
+/// Records of these kinds have at most 48 bytes and a `sample_id` of at most 56.
+const LONGEST_FIXED: usize = 104;
 
 /// A record: header fields and all its bytes.
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +158,13 @@ pub(crate) fn is_known(kind: u32) -> bool {
     (1..=LAST_KERNEL_TYPE).contains(&kind) || (USER_TYPE_START..=LAST_USER_TYPE).contains(&kind)
 }
 
+/// Whether a record is longer than any of its kind: its size is damaged, and hides other records.
+#[inline]
+pub(crate) fn is_too_long(kind: u32, size: usize) -> bool {
+    size > LONGEST_FIXED
+        && matches!(kind, LOST | EXIT | FORK | LOST_SAMPLES | SWITCH | SWITCH_CPU_WIDE)
+}
+
 /// Size of the payload after a record, which its size does not include.
 fn payload(kind: u32, bytes: &[u8]) -> Option<usize> {
     match kind {
@@ -178,7 +187,8 @@ pub(crate) fn resume(
         let known = is_known(kind);
         let size = u16_at(data, position + 6)?;
         let aligned = kind >= USER_TYPE_START || size % 8 == 0;
-        let record = (known && aligned).then(|| at(data, position)).flatten()?;
+        let fits = known && aligned && !is_too_long(kind, usize::from(size));
+        let record = fits.then(|| at(data, position)).flatten()?;
         plausible(&record).then_some(record.length)
     };
     // The kernel writes multiples of eight bytes, perf in pipe mode also multiples of four.
