@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlens.ask import analysis, blank_database
-from schedlens.errors import RecorderError
 from schedlens.live import picture
 from schedlens.live.picture import Cost, Picture
 from schedlens.load import store
@@ -20,7 +19,7 @@ from schedlens.machine import stop_signals
 from schedlens.machine.topology import Topology
 from schedlens.output.leftover import TemporaryFolder
 from schedlens.record import option_groups
-from schedlens.record.linux import snapshot
+from schedlens.record.linux import ring, snapshot
 from schedlens.record.linux.platform import Linux
 from schedlens.record.request import Request
 
@@ -44,16 +43,9 @@ def pictures(interval_s: float) -> Generator[Picture]:
         machine = platform.topology()
         platform.prepare(request, machine)
         capture = platform.capture
-        if capture.mode != "full":
-            how = f"run `{capture.allow}` first" if capture.allow else "not permitted here"
-            raise RecorderError(f"watch records tracepoints of the whole machine: {how}")
-        cpus = sum(1 for cpu in machine.cpus if cpu.online)
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        rate = perf_ring.bytes_per_s(capture, cpus)
-        recorder = perf_ring.RingRecorder(
-            perf_ring.sized(replace(capture, ring_s=interval_s * _SPARE), rate, cpus, memory),
-            place,
-        )
+        ring.require_tracepoints(capture, "watch")
+        sized, _ = ring.sized(replace(capture, ring_s=interval_s * _SPARE), machine)
+        recorder = perf_ring.RingRecorder(sized, place)
         try:
             recorder.enable()
             yield from _rounds(recorder, platform, place, interval_s)

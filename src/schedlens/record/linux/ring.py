@@ -27,6 +27,7 @@ from schedlens.load import step_file
 from schedlens.load.session_file import Step
 from schedlens.load.step_file import Incident, StepFile
 from schedlens.machine import stop_signals
+from schedlens.machine.topology import Topology
 from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import loop, plan
 from schedlens.record.enter import Enter
@@ -50,6 +51,21 @@ BEFORE_NS = 2_000_000_000
 _FINAL = ("enter", "interrupt")
 
 
+def require_tracepoints(capture: perf.Capture, who: str) -> None:
+    """Raises `RecorderError` if only parts of the scheduling can be recorded here."""
+    if capture.mode != "full":
+        how = f"run `{capture.allow}` first" if capture.allow else "not permitted here"
+        raise RecorderError(f"{who} records tracepoints of the whole machine: {how}")
+
+
+def sized(capture: perf.Capture, machine: Topology) -> tuple[perf.Capture, float]:
+    """The capture with buffers for its seconds, and the bytes a CPU writes in a second now."""
+    cpus = sum(1 for cpu in machine.cpus if cpu.online)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    rate = perf_ring.bytes_per_s(capture, cpus)
+    return perf_ring.sized(capture, rate, cpus, memory), rate
+
+
 def run(request: Request, options: RingOptions, output: Path | None) -> int:
     """Keeps the last seconds until the end; returns the exit code of the command."""
     request = replace(request, seconds=None)
@@ -58,15 +74,11 @@ def run(request: Request, options: RingOptions, output: Path | None) -> int:
         machine = platform.topology()
         platform.prepare(request, machine)
         capture = platform.capture
-        if capture.mode != "full":
-            how = f"run `{capture.allow}` first" if capture.allow else "not permitted here"
-            raise RecorderError(f"--ring records tracepoints of the whole machine: {how}")
+        require_tracepoints(capture, "--ring")
         cpus = sum(1 for cpu in machine.cpus if cpu.online)
         rate: float | None = None
         if request.buffers("linux") is None:
-            memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-            rate = perf_ring.bytes_per_s(capture, cpus)
-            capture = perf_ring.sized(capture, rate, cpus, memory)
+            capture, rate = sized(capture, machine)
         platform.use(capture)
         for line in platform.lacks():
             click.echo(line, err=True)

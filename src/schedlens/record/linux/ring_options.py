@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedlens.errors import PlanError
+from schedlens.record import ring_length
 from schedlens.record.request import Request
-
-SHORTEST_RING_S, LONGEST_RING_S = 1.0, 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +60,7 @@ class RingOptions:
                 if given_value is not None:
                     raise PlanError(f"{name} works only with --ring: add one, such as --ring 30")
             return
-        if not SHORTEST_RING_S <= self.ring_s <= LONGEST_RING_S:
-            raise PlanError(
-                f"--ring: {self.ring_s:g} is not between {SHORTEST_RING_S:g} and "
-                f"{LONGEST_RING_S:g} seconds"
-            )
-        if request.experiment or request.workload or request.command:
-            raise PlanError("--ring waits for a rare event: start the program yourself, and "
-                            "name it with --process, or record the machine")  # fmt: skip
-        if seconds_given:
-            raise PlanError("--ring records until Enter: --seconds has no effect with it")
-        if request.repeats != 1:
-            raise PlanError("--ring records once: --repeat has no effect with it")
+        ring_length.check(self.ring_s, request, seconds_given=seconds_given)
         if request.counters:
             raise PlanError("--ring does not record --counters: remove one of them")
         if (self.stop_on_frame_ms is None) != (self.frames is None):

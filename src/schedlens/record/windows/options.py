@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields
 
 from schedlens.errors import PlanError
 from schedlens.load.session_file import SavedOptions
+from schedlens.record import ring_length
 from schedlens.record.request import Request
-
-SHORTEST_RING_S, LONGEST_RING_S = 1.0, 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +23,7 @@ class Options(SavedOptions):
     def check(self, request: Request, *, seconds_given: bool) -> None:
         """Raises `PlanError` for options that contradict each other or the request."""
         if self.ring_s is not None:
-            if not SHORTEST_RING_S <= self.ring_s <= LONGEST_RING_S:
-                raise PlanError(
-                    f"--ring: {self.ring_s:g} is not between {SHORTEST_RING_S:g} and "
-                    f"{LONGEST_RING_S:g} seconds"
-                )
-            if request.experiment:
-                raise PlanError("--ring waits for a rare event, but an experiment records each of "
-                                "its cells completely")  # fmt: skip
-            if request.workload or request.command:
-                raise PlanError("--ring waits for a rare event: start the program yourself, and "
-                                "name it with --process, or record the machine")  # fmt: skip
-            if seconds_given:
-                raise PlanError("--ring records until Enter: --seconds has no effect with it")
-            if request.repeats != 1:
-                raise PlanError("--ring records once: --repeat has no effect with it")
+            ring_length.check(self.ring_s, request, seconds_given=seconds_given)
         if self.stop_on_frame_ms is not None:
             if self.stop_on_frame_ms <= 0:
                 raise PlanError(f"--stop-on-frame: {self.stop_on_frame_ms:g} ms is no frame time")
