@@ -84,15 +84,22 @@ WITH
     FROM context_switch
     WHERE trace_id = $trace_id AND next_utid IN (FROM suspect)
   ),
-  numbered AS (
+  -- Numbered by rank and found by ASOF: a running count over millions of records takes minutes.
+  switched AS (
     SELECT
       *,
-      count(*) FILTER (WHERE what IN ('in', 'out'))
-        OVER (PARTITION BY utid ORDER BY ts, place ROWS UNBOUNDED PRECEDING) AS period,
-      first_value(what) OVER state AS since,
-      count(*) FILTER (WHERE what = 'moved') OVER state AS moves,
+      row_number() OVER (PARTITION BY utid ORDER BY ts, place) AS period,
+      4 * ts + place AS moment,
     FROM record
-    WINDOW state AS (PARTITION BY utid ORDER BY ts, place ROWS UNBOUNDED PRECEDING)
+    WHERE what IN ('in', 'out')
+  ),
+  numbered AS (
+    FROM switched
+    UNION ALL BY NAME
+    SELECT other.*, coalesce(switched.period, 0) AS period
+    FROM (SELECT *, 4 * ts + place AS moment FROM record WHERE what NOT IN ('in', 'out')) AS other
+    ASOF LEFT JOIN switched
+      ON switched.utid = other.utid AND other.moment >= switched.moment
   ),
   waiting AS (
     SELECT
