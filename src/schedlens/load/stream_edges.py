@@ -67,22 +67,46 @@ WHERE trace_id = $trace_id
 _PROVEN = """
 CREATE OR REPLACE TEMP TABLE proven_edge AS
 WITH
-  record AS (
+  switch AS (
     SELECT prev_utid AS utid, ts, 0 AS place, 'out' AS what, cpu
     FROM context_switch
     WHERE trace_id = $trace_id AND prev_utid IN (FROM suspect)
     UNION ALL
-    SELECT utid, ts, 1, 'waking', prev_cpu
-    FROM wakeup
-    WHERE trace_id = $trace_id AND kind = 'waking' AND utid IN (FROM suspect)
-    UNION ALL
-    SELECT utid, ts, 2, 'moved', dest_cpu
-    FROM migration
-    WHERE trace_id = $trace_id AND utid IN (FROM suspect)
-    UNION ALL
     SELECT next_utid, ts, 3, 'in', cpu
     FROM context_switch
     WHERE trace_id = $trace_id AND next_utid IN (FROM suspect)
+  ),
+  edges AS (
+    SELECT
+      coalesce(max(end_ns) FILTER (WHERE sign = 'late_start'), -(1::BIGINT << 62)) AS late_until_ns,
+      coalesce(min(start_ns) FILTER (WHERE sign = 'early_end'), 1::BIGINT << 62) AS early_from_ns,
+    FROM quiet_edge
+  ),
+  -- Only waits that reach into an edge can prove something: up to the first switch behind the late
+  -- starts, and from the last one before the early ends.
+  reach AS (
+    SELECT
+      utid,
+      min(ts) FILTER (WHERE ts > late_until_ns) AS until_ns,
+      max(ts) FILTER (WHERE ts < early_from_ns) AS from_ns,
+    FROM switch, edges
+    GROUP BY utid
+  ),
+  record AS (
+    SELECT event.*
+    FROM (
+      FROM switch
+      UNION ALL
+      SELECT utid, ts, 1, 'waking', prev_cpu
+      FROM wakeup
+      WHERE trace_id = $trace_id AND kind = 'waking' AND utid IN (FROM suspect)
+      UNION ALL
+      SELECT utid, ts, 2, 'moved', dest_cpu
+      FROM migration
+      WHERE trace_id = $trace_id AND utid IN (FROM suspect)
+    ) AS event
+    LEFT JOIN reach USING (utid)
+    WHERE coalesce(ts <= until_ns OR ts >= from_ns, true)
   ),
   -- Numbered by rank and found by ASOF: a running count over millions of records takes minutes.
   switched AS (
