@@ -10,6 +10,8 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Frames"
 ORDER = 15
+# Of sessions of this kind it answers the question.
+ANSWERS = "frames"
 FIGURES = {
     "frames": "length of each frame",
     "critical_path": "where the longest frames spent their time, along the critical path",

@@ -15,10 +15,12 @@ FIGURES = {
 
 def section(view: View) -> Section | Nothing:
     """Flame graphs of the time off the CPU, and the longest waits by function."""
+    if view.lacks(view.trace_id, ("stacks",)):
+        return Nothing("no stacks were recorded; `collect --stacks` records them")
     answer = view.ask_step("off_cpu_stack", process=view.process)
     rows = answer.rows
     if not any(row["folded"] for row in rows):
-        return Nothing("no stacks were recorded; `collect --stacks` records them")
+        return Nothing("no thread left its CPU with a stack")
     figures = []
     for name, column, verb in (
         ("waiting", "wait_ns", "waited"),

@@ -10,6 +10,8 @@ from schedlens.report.sections import Answer, Figure, Nothing, Rows, Section, Vi
 
 HEADING = "Scaling"
 ORDER = 20
+# Of sessions of this kind it answers the question.
+ANSWERS = "sweep"
 FIGURES = {
     "throughput": "throughput by number of threads and placement, one figure for each kernel",
 }

@@ -15,14 +15,16 @@ _IDS = ("trace_id", "utid", "stack_id", "folded")
 
 def section(view: View) -> Section | Nothing:
     """The code in which stutters wait longer than other frames."""
-    answer = view.ask_step("stutter_stack", process=view.process)
-    rows = [row for row in answer.rows if row["more_wait_ns"] + row["more_ready_ns"] > 0]
-    rows = rows[:_MOST_BARS]
-    if not rows:
+    if view.lacks(view.trace_id, ("frames", "stacks")):
         return Nothing(
             "no stutters with stacks were recorded; `collect --stacks` and frames "
             "(docs/frame-marks.md) record them"
         )
+    answer = view.ask_step("stutter_stack", process=view.process)
+    rows = [row for row in answer.rows if row["more_wait_ns"] + row["more_ready_ns"] > 0]
+    rows = rows[:_MOST_BARS]
+    if not rows:
+        return Nothing("no code waits longer in stutters than in other frames")
     labels = unique(
         short(f"{row['thread']}: {row['own_frame'] or row['frame']}", 70) for row in rows
     )

@@ -16,6 +16,8 @@ from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Threads"
 ORDER = 100
+# Of sessions of this kind it answers the question.
+ANSWERS = "time"
 FIGURES = {
     "states": "running, ready and waiting time by thread",
 }

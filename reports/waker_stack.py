@@ -12,10 +12,12 @@ FIGURES = {"wakers": "wakeups by stack of the waker"}
 
 def section(view: View) -> Section | Nothing:
     """A flame graph of wakeups by the stack of the waker."""
+    if view.lacks(view.trace_id, ("stacks",)):
+        return Nothing("no stacks of wakers were recorded; `collect --stacks` records them")
     answer = view.ask_step("waker_stack", process=view.process)
     rows = [{**row, "thread": row["thread"] or "interrupt on an idle CPU"} for row in answer.rows]
     if not any(row["folded"] for row in rows):
-        return Nothing("no stacks of wakers were recorded; `collect --stacks` records them")
+        return Nothing("no waker was recorded with a stack")
     total = sum(row["wakings"] for row in rows)
     most = rows[0]
     caption = (

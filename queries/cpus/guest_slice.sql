@@ -87,10 +87,7 @@ SELECT
   -- Start in the host's recording, ns. (time)
   greatest(part.at_ns, coalesce(p_from_ns, part.at_ns))::BIGINT AS ts,
   -- Length, ns. (exact)
-  (
-    least(part.end_ns, coalesce(p_to_ns, part.end_ns))
-    - greatest(part.at_ns, coalesce(p_from_ns, part.at_ns))
-  )::BIGINT AS dur,
+  overlap_ns(part.at_ns, part.end_ns, p_from_ns, p_to_ns)::BIGINT AS dur,
   -- Thread of the host that is the guest's CPU, unique in the database.
   vcpu.host_utid,
   -- Name of it.

@@ -29,8 +29,7 @@ WITH
       off.state,
       chosen.upid,
       chosen.stutter,
-      least(off.start_ns + off.dur_ns, chosen.end_ns) - greatest(off.start_ns, chosen.start_ns)
-        AS ns,
+      clipped_ns(off.start_ns, off.dur_ns, chosen.start_ns, chosen.end_ns) AS ns,
     FROM off_cpu_slice(p_trace_id, p_from_ns, p_to_ns) AS off
     JOIN thread ON thread.utid = off.utid
     JOIN chosen

@@ -47,7 +47,7 @@ WITH
     QUALIFY row_number() OVER (
       PARTITION BY said.trace_id
       ORDER BY
-        least(state.ts + state.dur, said.to_ns) - greatest(state.ts, said.from_ns) DESC,
+        clipped_ns(state.ts, state.dur, said.from_ns, said.to_ns) DESC,
         state.utid,
         state.ts
     ) = 1
@@ -67,8 +67,9 @@ WITH
       coalesce(victim.ts, said.from_ns) AS from_ns,
       coalesce(victim.end_ns, said.to_ns) AS to_ns,
       sum(
-        least(c.ts + c.dur, coalesce(victim.end_ns, said.to_ns))
-        - greatest(c.ts, coalesce(victim.ts, said.from_ns))
+        clipped_ns(
+          c.ts, c.dur, coalesce(victim.ts, said.from_ns), coalesce(victim.end_ns, said.to_ns)
+        )
       )::BIGINT AS ran_ns,
     FROM said
     LEFT JOIN victim ON victim.trace_id = said.trace_id

@@ -188,8 +188,11 @@ def about_a(con: duckdb.DuckDBPyConnection, analyzer: str) -> Finding:
 def test_findings_name_the_code_of_the_wait_and_of_the_waker(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    metrics: dict[str, Metric] = {"r": "ready", "f": "frames", "m": "measured", "incident": "ready"}
-    found = waiting_code.named(Scope(con), [about_a(con, name) for name in metrics], metrics)
+    metrics: dict[str, Metric] = {"r": "ready", "f": "frames", "m": "measured"}
+    findings = [about_a(con, name) for name in metrics]
+    findings.append(replace(findings[0], detail="It waits in `Queue::take`."))
+    assert waiting_code.named(Scope(con), findings, metrics, {2}) == findings
+    found = waiting_code.named(Scope(con), findings, metrics, {1})
     tid, waker = (
         con.execute("SELECT tid FROM thread WHERE name = ?", [name]).fetchall()[0][0]
         for name in "AB"
@@ -204,14 +207,14 @@ def test_findings_name_the_code_of_the_wait_and_of_the_waker(
         f"What was found. A ({tid}) waits 2 ms {where}.",
         # Neither about ready time nor about frames; and one that names code itself.
         "What was found.",
-        "What was found.",
+        "It waits in `Queue::take`.",
     ]
 
 
 def test_a_small_part_of_the_time_is_not_named(con: duckdb.DuckDBPyConnection) -> None:
     """The last wait, 1 ms long, has no stack."""
     late = replace(about_a(con, "f"), start_ns=8 * MS, end_ns=9 * MS)
-    (found,) = waiting_code.named(Scope(con), [late], {"f": "frames"})
+    (found,) = waiting_code.named(Scope(con), [late], {"f": "frames"}, {1})
     assert found.detail == "What was found."
 
 
@@ -222,7 +225,7 @@ def test_code_in_which_a_thread_lost_its_cpu_is_named() -> None:
             "UPDATE thread_state SET state = 'ready', waker_utid = NULL "
             "WHERE state IN ('waiting', 'ready') AND ts >= 2000000 AND ts < 6000000"
         )
-        (found,) = waiting_code.named(Scope(con), [about_a(con, "r")], {"r": "ready"})
+        (found,) = waiting_code.named(Scope(con), [about_a(con, "r")], {"r": "ready"}, {1})
     assert found.detail.replace("\u00a0", " ") == (
         "What was found. It lost its CPU in `pthread_mutex_lock` from `Queue::take`, and was then "
         "ready for 4 ms."

@@ -159,7 +159,9 @@ class Scope:
     process: str | None = None
     timings: Timings = field(default_factory=Timings, kw_only=True)
     shared: SharedAnswers | None = field(default=None, kw_only=True, repr=False)
-    _kept: dict[str, list[dict[str, Any]]] = field(default_factory=dict, kw_only=True, repr=False)
+    kept_rows: dict[str, list[dict[str, Any]]] = field(
+        default_factory=dict, kw_only=True, repr=False
+    )
     """Rows that many sections of the report need, by query."""
 
     @property
@@ -186,9 +188,9 @@ class Scope:
 
     def kept(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query whose answer does not change during the analysis, asked once."""
-        if sql not in self._kept:
-            self._kept[sql] = self.rows(sql)
-        return self._kept[sql]
+        if sql not in self.kept_rows:
+            self.kept_rows[sql] = self.rows(sql)
+        return self.kept_rows[sql]
 
     def table(self, sql: str) -> pa.Table:
         """The rows of a query as an Arrow table."""
@@ -220,11 +222,15 @@ class Scope:
                 raise
         return statement
 
+    def kinds(self) -> list[dict[str, Any]]:
+        """The rows of `recorded_kind`: which kinds of events each recording contains."""
+        return self.kept(f"SELECT * FROM ({self.call('recorded_kind')}) ORDER BY kind")
+
     def lacks(self, trace_id: int, needs: Iterable[str]) -> list[str]:
         """Names of those of the kinds `needs` that this recording does not contain."""
         wanted = set(needs)
         return [
             row["name"]
-            for row in self.kept(f"SELECT * FROM ({self.call('recorded_kind')}) ORDER BY kind")
+            for row in self.kinds()
             if row["trace_id"] == trace_id and row["kind"] in wanted and not row["recorded"]
         ]

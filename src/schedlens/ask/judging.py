@@ -78,7 +78,7 @@ def judge_all(
     may use is left out; the others continue.
     """
     wanted = set(only)
-    kinds = scope.rows(scope.call("recorded_kind"))
+    kinds = scope.kinds()
     traces = [row["trace_id"] for row in scope.rows("FROM trace ORDER BY trace_id")]
     commands: dict[int, set[int]] = {}
     for row in scope.rows("FROM command_thread"):
@@ -120,7 +120,8 @@ def judge_all(
                 for blank in blind
             ]
     metrics = {name: analyzer.metric for name, analyzer in chosen.items()}
-    return Judgement(waiting_code.named(scope, ordered(findings), metrics), outcomes)
+    stacks = {row["trace_id"] for row in kinds if row["kind"] == "stacks" and row["recorded"]}
+    return Judgement(waiting_code.named(scope, ordered(findings), metrics, stacks), outcomes)
 
 
 def _bounded(

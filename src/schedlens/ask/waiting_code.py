@@ -6,7 +6,7 @@ findings about frames where the thread waits longest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,6 @@ import duckdb
 from schedlens.ask.findings import Finding, Metric, Scope
 from schedlens.output.wording import code_name, duration, thread_name, unbroken
 
-# These findings name code themselves.
-_OWN_WORDS = frozenset({"blocked_by", "incident", "unnamed_code"})
 _METRICS: frozenset[Metric] = frozenset({"ready", "frames"})
 # Each window of a finding is another question about all waits in it.
 _MOST = 12
@@ -24,9 +22,16 @@ _MOST = 12
 LEAST_SHARE = 0.2
 
 
-def named(scope: Scope, findings: Sequence[Finding], metrics: dict[str, Metric]) -> list[Finding]:
-    """The findings; the first of those about a thread's ready time or frames also name its code."""
-    recorded = {row["trace_id"] for row in scope.rows("SELECT DISTINCT trace_id FROM stack")}
+def named(
+    scope: Scope,
+    findings: Sequence[Finding],
+    metrics: dict[str, Metric],
+    recorded: Collection[int],
+) -> list[Finding]:
+    """The findings; the first of those about a thread's ready time or frames also name its code.
+
+    `recorded` are the numbers of the recordings with stacks.
+    """
     made: list[Finding] = []
     left = _MOST if recorded else 0
     for finding in findings:
@@ -36,7 +41,8 @@ def named(scope: Scope, findings: Sequence[Finding], metrics: dict[str, Metric])
             and finding.trace_id in recorded
             and finding.utid is not None
             and metric in _METRICS
-            and finding.analyzer not in _OWN_WORDS
+            # It does not name code itself.
+            and "`" not in finding.detail
         ):
             left -= 1
             try:

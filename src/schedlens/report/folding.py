@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 Place = Literal["open", "line", "group"]
 
 TIMELINE = "cpu_timeline"
-# What answers the question of a session, behind its verdict.
-_ANSWERS = {"sweep": "scaling_curve", "frames": "frame_time", "time": "thread_summary"}
 
 
-def arranged(sections: list[dict[str, Any]], findings: dict[str, Any]) -> list[dict[str, Any]]:
+def arranged(
+    sections: list[dict[str, Any]], findings: dict[str, Any], answers: Mapping[str | None, str]
+) -> list[dict[str, Any]]:
     """The sections in the order of the page, each with its `place`.
+
+    `answers` is the name of the section that answers the question of each kind of session.
 
     Open are the timeline, what answers the question of the session, and what the first findings
     rest on; of an experiment, what its results rest on. The other sections that a finding
@@ -21,7 +24,7 @@ def arranged(sections: list[dict[str, Any]], findings: dict[str, Any]) -> list[d
     kind = findings["verdict"]["kind"]
     cards = findings["cards"]
     first = findings["stated" if kind == "experiment" else "top"]
-    opened = {cards[place]["section"] for place in first} | {TIMELINE, _ANSWERS.get(kind)}
+    opened = {cards[place]["section"] for place in first} | {TIMELINE, answers.get(kind)}
     named = {card["section"] for card in cards}
     places: dict[str, Place] = {
         section["name"]: "open"

@@ -180,7 +180,9 @@ def payload(
     return {
         "facts": _facts(view),
         "findings": findings,
-        "sections": folding.arranged(sections, findings),
+        "sections": folding.arranged(
+            sections, findings, {chapter.kind: chapter.name for chapter in listed}
+        ),
         "absent": absent,
         "timeline": recorded,
     }
@@ -227,7 +229,9 @@ def chosen_view(
 ) -> View:
     """The view of a report: see `text` for the arguments and for the step that is chosen."""
     scope = scope or Scope(con, process)
-    plain = View(con, process, timings=scope.timings, shared=scope.answers)
+    plain = View(
+        con, process, timings=scope.timings, shared=scope.answers, kept_rows=scope.kept_rows
+    )
     labels = {row["label"]: row["trace_id"] for row in plain.rows("FROM trace ORDER BY trace_id")}
     if step is not None:
         if step not in labels:

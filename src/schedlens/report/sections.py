@@ -176,6 +176,8 @@ class Chapter:
     order: int
     section: Make
     figures: Mapping[str, str] = field(default_factory=dict)
+    # The kind of session whose question it answers, if any.
+    kind: str | None = None
 
     def full_name(self, figure: Figure) -> str:
         """`sibling_overlap.cores`, or `scaling_curve.throughput:sha256` for one of several."""
@@ -185,8 +187,8 @@ class Chapter:
 def chapters() -> list[Chapter]:
     """The sections in the order of the page: files with HEADING, ORDER and `section(view)`.
 
-    FIGURES describes its figures by name. The one list of both: the page and `schedlens.Analysis`
-    read it.
+    FIGURES describes its figures by name; ANSWERS is the kind of session whose question it answers.
+    The one list of them: the page and `schedlens.Analysis` read it.
     """
     package = importlib.import_module("schedlens.reports")
     found = []
@@ -196,7 +198,8 @@ def chapters() -> list[Chapter]:
         loaded = importlib.import_module(f"{package.__name__}.{module.name}")
         heading, order = cast(str, loaded.HEADING), cast(int, loaded.ORDER)
         figures = cast(dict[str, str], getattr(loaded, "FIGURES", {}))
-        found.append(Chapter(module.name, heading, order, loaded.section, figures))
+        kind = cast(str | None, getattr(loaded, "ANSWERS", None))
+        found.append(Chapter(module.name, heading, order, loaded.section, figures, kind))
     return sorted(found, key=lambda chapter: (chapter.order, chapter.name))
 
 
