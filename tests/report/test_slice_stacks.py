@@ -8,10 +8,11 @@ from pathlib import Path
 import chromium
 import duckdb
 import pytest
+import timeline_alone
 import timeline_page
 from drawn_stacks import MS, database_with_stacks
 
-from schedlens.report import embedded, page, summary
+from schedlens.report import embedded
 from schedlens.timeline import slices
 from schedlens.timeline.prepared import Timelines
 
@@ -64,19 +65,8 @@ def test_the_page_contains_the_stacks_of_its_slices(con: duckdb.DuckDBPyConnecti
 def test_the_panel_of_a_selected_slice_shows_its_stacks(
     timeline: chromium.Browser, con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    section = {
-        "name": "cpu_timeline", "heading": "Timeline", "lead": "", "window": "", "answers": [],
-        "figures": [
-            {"name": "cpu_timeline", "kind": "timeline", "caption": "", "height": 400, "plot": {}}
-        ],
-    }  # fmt: skip
-    found = summary.payload(page.chosen_view(con, None, None), {"cpu_timeline"})
-    shown = {
-        "facts": [], "findings": found, "sections": [section], "absent": [],
-        "timeline": embedded.payload(con, 1),
-    }  # fmt: skip
     file = tmp_path / "report.html"
-    file.write_text(page.page(shown, "stacks"), encoding="utf-8")
+    file.write_text(timeline_alone.html(con, "stacks"), encoding="utf-8")
     timeline.send("Page.navigate", url="about:blank")
     timeline.open(file)
     timeline_page.settle(timeline)

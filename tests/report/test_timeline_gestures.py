@@ -11,9 +11,10 @@ import duckdb
 import marked_timeline
 import pointer_input
 import pytest
+import timeline_alone
 import timeline_page
 
-from schedlens.report import embedded, moment, page, summary
+from schedlens.report import moment, page
 
 pytestmark = [
     pytest.mark.slow,
@@ -41,18 +42,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 def report(tmp_path_factory: pytest.TempPathFactory, con: duckdb.DuckDBPyConnection) -> Path:
     """A page with the timeline alone."""
     file = tmp_path_factory.mktemp("marked") / "report.html"
-    recorded = embedded.payload(con, 1)
-    section = {
-        "name": "cpu_timeline", "heading": "Timeline", "lead": "", "window": "", "answers": [],
-        "figures": [
-            {"name": "cpu_timeline", "kind": "timeline", "caption": "", "height": 400, "plot": {}}
-        ],
-    }  # fmt: skip
-    found = summary.payload(page.chosen_view(con, None, None), {"cpu_timeline"})
-    shown = {
-        "facts": [], "findings": found, "sections": [section], "absent": [], "timeline": recorded,
-    }  # fmt: skip
-    file.write_text(page.page(shown, "marked"), encoding="utf-8")
+    file.write_text(timeline_alone.html(con, "marked"), encoding="utf-8")
     return file
 
 

@@ -25,6 +25,7 @@ mod hotplug;
 pub mod ids;
 pub mod index;
 mod input;
+mod lane;
 mod left_out;
 pub mod loss;
 pub mod mapping;

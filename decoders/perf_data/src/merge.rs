@@ -8,7 +8,7 @@ use schedlens_input::bytes::prefetch;
 use schedlens_input::files::{Pages, Segment};
 
 use crate::ids::Events;
-use crate::index::Lane;
+use crate::lane::Lane;
 use crate::merged::Merged;
 use crate::recording::Recording;
 use crate::streams::{NO_EVENT, Span, place};

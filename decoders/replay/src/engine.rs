@@ -1,15 +1,14 @@
 //! The simulated scheduler; the rules of `simulate/scheduler.py`.
 
+mod program;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::cpus::{Cpus, fill_order};
-use crate::plan::{BadPlan, Op, Outcome, Plan};
+use crate::plan::{BadPlan, Outcome, Plan};
 use crate::thread::{FOREVER, State, TICK_NS, Thread};
 
-/// Cost of waking another thread, paid by the waker, in ticks.
-const SIGNAL_TICKS: f64 = 5.0;
-const FRAMES_IN_FLIGHT: usize = 2;
 /// Priorities from here on are never boosted.
 const REAL_TIME: i32 = 15;
 /// A replay that takes longer than this many times the recording has not made the frames.
@@ -30,15 +29,6 @@ enum Event {
     Finished(usize, u32, u64),
     Quantum(usize, u32, u64),
     Park(usize, bool),
-}
-
-enum Action {
-    End,
-    Run(f64),
-    Open(Vec<u32>),
-    Wait(u32),
-    Until(i64),
-    Present(i64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,126 +170,6 @@ impl Replay {
         let ticks = when.saturating_add(TICK_NS - 1).div_euclid(TICK_NS);
         let when = ticks.saturating_mul(TICK_NS).max(self.now);
         self.heap.push(Reverse((when, self.order, event)));
-    }
-
-    // Threads.
-
-    /// The next thing that a thread does.
-    fn next(&mut self, thread: u32) -> Action {
-        loop {
-            let known = &mut self.threads[thread as usize];
-            let program = &self.plan.programs[thread as usize];
-            let Some(&op) = program.ops.get(known.next_op) else { return Action::End };
-            if let Op::Take(gate) = op {
-                let place = gate as usize;
-                if std::mem::take(&mut known.in_job) {
-                    self.undone[place] -= 1;
-                    if self.undone[place] == 0 {
-                        return Action::Open(vec![gate]);
-                    }
-                }
-                if let Some(job) = self.jobs[place].pop() {
-                    known.in_job = true;
-                    return Action::Run(job);
-                }
-                known.next_op += 1;
-                continue;
-            }
-            known.next_op += 1;
-            match op {
-                Op::Run(work) => return Action::Run(work),
-                Op::Wait(gate) => return Action::Wait(gate),
-                Op::Sleep(ns) => return Action::Until(self.now.saturating_add(ns)),
-                Op::Until(at) => return Action::Until(at),
-                Op::Present(gpu_ns) => return Action::Present(gpu_ns),
-                Op::Mark => self.outcome.marks[thread as usize].push(self.now),
-                Op::Open(first, end) => {
-                    let mut opened = Vec::new();
-                    for &gate in &program.gates[first as usize..end as usize] {
-                        let left = &mut self.left[gate as usize];
-                        *left -= 1;
-                        if *left == 0 {
-                            opened.push(gate);
-                        }
-                    }
-                    if !opened.is_empty() {
-                        return Action::Open(opened);
-                    }
-                }
-                Op::Take(_) => {}
-            }
-        }
-    }
-
-    /// Runs a thread's program until something takes time or the thread leaves the CPU.
-    fn step(&mut self, cpu: usize, thread: u32) {
-        while self.cpus.cores[cpu].running == Some(thread) {
-            let index = thread as usize;
-            match self.next(thread) {
-                Action::End => self.leave(cpu, thread, Why::Ended),
-                Action::Run(work) => self.threads[index].work = work / TICK_NS as f64,
-                Action::Open(gates) => {
-                    self.threads[index].work = SIGNAL_TICKS;
-                    for gate in gates {
-                        self.open(gate);
-                    }
-                }
-                Action::Wait(gate) => {
-                    let gate = &mut self.gates[gate as usize];
-                    if gate.count > 0 {
-                        gate.count -= 1;
-                    } else {
-                        gate.waiting.push_back(thread);
-                        self.leave(cpu, thread, Why::Blocked);
-                    }
-                }
-                Action::Until(at) => {
-                    if at > self.now {
-                        self.at(at, Event::Alarm(thread));
-                        self.leave(cpu, thread, Why::Blocked);
-                    }
-                }
-                Action::Present(gpu_ns) => self.present(cpu, thread, gpu_ns),
-            }
-            if self.threads[index].work > 0.0 {
-                break;
-            }
-        }
-        if self.cpus.cores[cpu].running == Some(thread) {
-            self.reschedule(cpu);
-        }
-    }
-
-    fn open(&mut self, gate: u32) {
-        match self.gates[gate as usize].waiting.pop_front() {
-            Some(woken) => self.wake(woken, self.plan.wake_boost),
-            None => self.gates[gate as usize].count += 1,
-        }
-    }
-
-    /// The GPU renders frames in order, and blocks a thread that is too far ahead.
-    fn present(&mut self, cpu: usize, thread: u32, gpu_ns: i64) {
-        let begin = self.gpu_free.max(self.now);
-        let end = begin.saturating_add(gpu_ns.div_euclid(TICK_NS) * TICK_NS);
-        self.gpu_free = end;
-        let flight = &mut self.in_flight[self.plan.programs[thread as usize].process];
-        flight.push_back(end);
-        while flight.front().is_some_and(|&done| done <= self.now) {
-            flight.pop_front();
-        }
-        let back = if flight.len() > FRAMES_IN_FLIGHT {
-            flight[flight.len() - 1 - FRAMES_IN_FLIGHT]
-        } else {
-            self.now
-        };
-        let known = &mut self.threads[thread as usize];
-        let start = std::mem::replace(&mut known.frame_start, back);
-        known.work = SIGNAL_TICKS;
-        self.outcome.frames[thread as usize].push(back - start);
-        if back > self.now {
-            self.at(back, Event::Alarm(thread));
-            self.leave(cpu, thread, Why::Blocked);
-        }
     }
 
     // Ready threads.

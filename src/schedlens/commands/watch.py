@@ -53,14 +53,14 @@ def watch(interval_s: float, once: bool, as_json: bool) -> int:
                 Live("recording ...", console=console, screen=True, auto_refresh=False)
             )
         pictures = stack.enter_context(contextlib.closing(rounds.pictures(interval_s)))
-        for now in pictures:
+        for picture in pictures:
             if as_json:
-                click.echo(json.dumps(asdict(now)))
+                click.echo(json.dumps(asdict(picture)))
                 sys.stdout.flush()
             elif live is not None:
-                live.update(screen(now, interval_s), refresh=True)
+                live.update(screen(picture, interval_s), refresh=True)
             else:
-                plain.print(screen(now, interval_s))
+                plain.print(screen(picture, interval_s))
                 sys.stdout.flush()
             if once:
                 break
