@@ -130,6 +130,13 @@ def wait_for_end(folder: Path) -> None:
         time.sleep(0.05)
 
 
+def wait_for_folder(folder: Path, process: subprocess.Popen[str]) -> None:
+    """Waits until the command has begun its session, of which no step can be finished then."""
+    while not folder.exists():
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        time.sleep(0.01)
+
+
 def check_steps(folder: Path, names: list[str]) -> None:
     """Each of these steps has a whole recording of a workload that succeeded."""
     for name in names:
@@ -171,7 +178,11 @@ def test_sweep_stopped_at_any_moment_keeps_finished_steps_and_the_machine(
     for number in range(MOMENTS):
         folder = tmp_path / f"session-{number}"
         process = host.started("collect", *SWEEP, "-o", str(folder))
-        time.sleep(drawn.uniform(0.0, 1.0) * seconds)
+        if number == 0:
+            # A later run may be faster than the first, so that drawn moments come after its end.
+            wait_for_folder(folder, process)
+        else:
+            time.sleep(drawn.uniform(0.0, 1.0) * seconds)
         process.send_signal(sign)
         _, error = process.communicate(timeout=120)
         assert "Traceback" not in error
