@@ -25,6 +25,7 @@ WITH
     WHERE process IS NULL
   ),
   place AS (FROM topology(p_trace_id)),
+  woken AS (SELECT DISTINCT trace_id FROM wakeup),
   piece AS (
     SELECT
       t.trace_id,
@@ -41,7 +42,10 @@ WITH
     LEFT JOIN place
       ON t.state = 'running' AND place.trace_id = t.trace_id AND place.cpu = t.cpu
       AND t.ts >= place.from_ns AND t.ts < place.to_ns
-    WHERE t.state IN ('running', 'ready', 'unknown') AND t.ts + t.dur > t.ts
+    LEFT JOIN woken ON woken.trace_id = t.trace_id
+    -- Without wakeups, what seems to wait may be ready.
+    WHERE (t.state IN ('running', 'ready', 'unknown') OR woken.trace_id IS NULL)
+      AND t.ts + t.dur > t.ts
       AND t.ts < span.from_ns + p_blocks * span.width_ns AND t.ts + t.dur > span.from_ns
   ),
   summed AS (
@@ -54,6 +58,7 @@ WITH
         AS run_e_ns,
       coalesce(sum(ns) FILTER (WHERE state = 'ready'), 0)::BIGINT AS ready_ns,
       coalesce(sum(ns) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,
+      coalesce(sum(ns) FILTER (WHERE state IN ('waiting', 'new')), 0)::BIGINT AS unwoken_ns,
     FROM (
       SELECT *, overlap_ns(begin_ns, end_ns, block * width_ns, (block + 1) * width_ns) AS ns
       FROM piece
@@ -61,7 +66,9 @@ WITH
     GROUP BY trace_id, process, block
   ),
   orphan AS (
-    SELECT trace_id, block, run_ns + ready_ns + unknown_ns AS ns FROM summed WHERE process IS NULL
+    SELECT trace_id, block, run_ns + ready_ns + unknown_ns AS ns, unwoken_ns
+    FROM summed
+    WHERE process IS NULL
   ),
   named AS (SELECT DISTINCT trace_id, process FROM who)
 SELECT
@@ -79,8 +86,17 @@ SELECT
   coalesce(s.run_ns, 0)::BIGINT AS run_ns,
   -- The same on cores of type E or LP-E. (at least; unknown_ns more at most)
   coalesce(s.run_e_ns, 0)::BIGINT AS run_e_ns,
-  -- Ready time of its threads. (at least; unknown_ns more at most)
+  -- Ready time of its threads. (from ready_ns to ready_high_ns)
   coalesce(s.ready_ns, 0)::BIGINT AS ready_ns,
+  -- ready_ns and unknown_ns; if no wakeups were recorded, also all time in which its threads may
+  -- have waited, because that cannot be separated from ready time. (bound)
+  (
+    coalesce(s.ready_ns, 0) + coalesce(s.unknown_ns, 0) + coalesce(s.unwoken_ns, 0)
+    + CASE
+        WHEN n.process IS NULL THEN 0
+        ELSE coalesce(orphan.ns, 0) + coalesce(orphan.unwoken_ns, 0)
+      END
+  )::BIGINT AS ready_high_ns,
   -- Time in which the state of its threads is unknown, and the running, ready and unknown time of
   -- threads without a recorded process. (bound)
   (

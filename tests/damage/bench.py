@@ -31,6 +31,7 @@ _EXPERIMENTS = {
 }  # fmt: skip
 # The reference for the costs of findings.
 _OF_FINDINGS = ("thread_summary", "core_choice")
+_STORED = "SELECT table_name FROM duckdb_tables() WHERE temporary AND table_name LIKE 'answer%'"
 _OF_EXPERIMENTS = re.compile(r"\b(run|run_worker|run_sample|cell\w*|energy|request_latency)\b")
 
 
@@ -100,12 +101,16 @@ class Bench:
                          list(window))  # fmt: skip
         # Other answers may share the rows so far.
         answers.rows = {}
+        scope = Scope(self.con)
+        answers.findings = judging.judge_all(scope, self._judges).findings
         for query in self.queries:
             left_out = query.full_name in without
-            rows = [] if left_out else self._rows(_text(query, unlimited))
+            # What the analyzers asked is already answered.
+            rows = [] if left_out else scope.rows(_text(query, unlimited))
             answers.rows[query.full_name] = rows
         self.read_states(answers)
-        answers.findings = judging.judge_all(Scope(self.con), self._judges).findings
+        for (name,) in self.con.execute(_STORED).fetchall():
+            self.con.execute(f"DROP TABLE {name}")
 
     def read_states(self, answers: Answers) -> None:
         """Stores the states of threads and CPUs of the loaded recording."""

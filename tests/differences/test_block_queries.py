@@ -62,6 +62,27 @@ def test_times_are_in_the_block_in_which_they_pass(drawn: duckdb.DuckDBPyConnect
     assert latency == [("other", 2, 1, MS, MS)]
 
 
+# ms     0   1   2   3   4   5   6   7   8
+# cpu 0  A---A   .   B---A---A---A---A   .      no wakeups: B may be ready from 0 to 3
+def test_without_wakeups_a_waiting_process_may_be_ready() -> None:
+    slices = [
+        Slice("game/A", 0, 0, MS),
+        Slice("other/B", 0, 3 * MS, MS),
+        Slice("game/A", 0, 4 * MS, 3 * MS),
+    ]
+    asked = (
+        "SELECT process, block, run_ns, ready_ns, ready_high_ns FROM block_process(p_blocks := 2) "
+        "ORDER BY ALL"
+    )
+    with drawn_database() as con:
+        DrawnTrace(con, slices, [Cpu(0, 0)], 8 * MS)
+        rows = con.execute(asked).fetchall()
+    assert rows == [
+        ("game", 0, MS, 0, 3 * MS), ("game", 1, 3 * MS, 0, MS),
+        ("other", 0, MS, 0, 3 * MS), ("other", 1, 0, 0, 4 * MS),
+    ]  # fmt: skip
+
+
 # ms        0   1   2   3   4   5   6   7   8
 # worker 0    1-----------------5               8 iterations: 2 per ms
 # worker 1            3---4                     6 iterations; 600 bytes

@@ -56,7 +56,7 @@ def _per_time(
     )
 
 
-def _of_process(name: str, text: str, column: str, analyzer: str) -> Quantity:
+def _of_process(name: str, text: str, column: str, analyzer: str, slack: str) -> Quantity:
     return Quantity(
         name,
         text,
@@ -64,7 +64,7 @@ def _of_process(name: str, text: str, column: str, analyzer: str) -> Quantity:
         "ratio",
         analyzer,
         f"SELECT trace_id, process AS subject, block, {column} AS num, dur_ns AS den, "
-        "unknown_ns AS slack, 0 AS wide FROM block_process",
+        f"{slack} AS slack, 0 AS wide FROM block_process",
         of="process",
     )
 
@@ -159,13 +159,15 @@ QUANTITIES = (
     ),
     *(_request(percentile) for percentile in (50, 95, 99)),
     *(_wakeup(percentile) for percentile in (50, 95)),
-    _of_process("ready_threads", "Ready threads", "ready_ns", "ready_obstacle"),
+    _of_process("ready_threads", "Ready threads", "ready_ns", "ready_obstacle",
+                slack="ready_high_ns - ready_ns"),
     _obstacle("all_busy", "every allowed CPU was busy"),
     _obstacle("idle_available", "an allowed CPU was idle"),
     _obstacle("parked_available", "only parked CPUs were idle"),
     _obstacle("throttled", "throttled by a quota"),
     _obstacle("idle_exit", "the CPU left its idle state"),
-    _of_process("run_cpus", "CPUs that the process keeps busy", "run_ns", "concurrency"),
+    _of_process("run_cpus", "CPUs that the process keeps busy", "run_ns", "concurrency",
+                slack="unknown_ns"),
     Quantity(
         "e_core_pct", "Running time on E cores", "%", "ratio", "core_type_residency",
         "SELECT trace_id, process AS subject, block, 100.0 * run_e_ns AS num, run_ns AS den, "
