@@ -1,9 +1,10 @@
 -- Recordings of the same thing, in pairs: before and after a change, or two versions. Recordings are
 -- paired if they are of the same machine and their names differ only in a last word (`game` and
--- `game-fixed`, `before` and `after`, `build-1` and `build-2`), if they are the same workload with
--- frames in two placements, or if the database contains just these two and the same program ran
--- longest in both. Other recordings are not compared: they show different things. Steps of a
--- parameter sweep are compared by scaling_curve.
+-- `game-fixed`, `before` and `after`, `build-1` and `build-2`), if they are of two machines and the
+-- last word is `symmetric` (`game-symmetric` and `game` or `game-hybrid`), if they are the same
+-- workload with frames in two placements, or if the database contains just these two and the same
+-- program ran longest in both. Other recordings are not compared: they show different things. Steps
+-- of a parameter sweep are compared by scaling_curve.
 -- p_trace_id: only this recording as the second; null for all.
 WITH
   named AS (
@@ -46,6 +47,15 @@ WITH
     JOIN ranked AS b ON b.machine = a.machine AND b.stem = a.stem AND b.place > 1
     WHERE a.place = 1
   ),
+  by_machine AS (
+    SELECT a.trace_id AS first_trace_id, b.trace_id AS second_trace_id, 'machine' AS basis,
+    FROM named AS a
+    JOIN named AS b
+      ON b.machine <> a.machine
+      AND regexp_replace(b.name, '[-_. ]hybrid$', '')
+        = regexp_replace(a.name, '[-_. ]symmetric$', '')
+    WHERE regexp_matches(a.name, '[-_. ]symmetric$')
+  ),
   game AS (
     SELECT r.trace_id, r.workload, r.variant, r.threads, r.placement, r.repeat,
     FROM run AS r
@@ -84,6 +94,8 @@ WITH
   every AS (
     FROM by_name
     UNION ALL
+    FROM by_machine
+    UNION ALL
     FROM by_placement
     UNION ALL
     SELECT * FROM of_two ANTI JOIN by_name USING (first_trace_id, second_trace_id)
@@ -97,7 +109,7 @@ SELECT
   e.second_trace_id,
   -- Its name.
   b.label AS second,
-  -- Why they are compared: name, placement, or program.
+  -- Why they are compared: name, machine, placement, or program.
   e.basis,
 FROM every AS e
 JOIN trace AS a ON a.trace_id = e.first_trace_id

@@ -79,6 +79,7 @@ KEYS = {
     "core_type_move": (*THREAD, "left_ns"),
     "thread_by_priority": ("trace_id", "process", "priority"),
     "priority_share": ("trace_id", "priority"),
+    "thread_priority": (*THREAD, "priority"),
     "waker_pair": (*THREAD, "waker_utid"),
     "short_run": THREAD,
     "parallel_section": ("trace_id", "upid", "pool", "ts"),
