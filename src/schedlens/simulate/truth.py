@@ -65,6 +65,8 @@ class Truth:
     ready: list[ReadySpan] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     handoffs: list[Handoff] = field(default_factory=list)
+    requests: list[tuple[int, int]] = field(default_factory=list)
+    """When each request arrived and when it was served, in order of the latter."""
     replaced: int = 0
     """Switch-ins of another thread than planned."""
 

@@ -86,6 +86,7 @@ class _Rows:
         self._threads()
         self._records()
         self._frames()
+        self._requests()
 
     def _utid(self, tid: int, cpu: int) -> int:
         return self._first + cpu if tid == emitted.IDLE else self._utids[tid]
@@ -301,4 +302,10 @@ class _Rows:
                     "dialect": "dxgi",
                     "clock_residual_ns": 0,
                 }
+            )
+
+    def _requests(self) -> None:
+        for begin, end in sorted(self.simulation.truth.requests):
+            self.rows["mark"].append(
+                {"ts": begin, "dur": end - begin, "name": "request", "kind": "user"}
             )
