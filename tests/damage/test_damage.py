@@ -289,6 +289,8 @@ ONCE_WRONG = [
     (700_096, "real", "offline"),  # an interrupt during which the records of its CPU end
     (700_016, "perf", "ring"),  # buffers that overwrote their oldest records
     (900_035, "perf", "ring"),  # records with the same time, the newest first
+    (2_000_047, "etl", "no_wakeups"),  # what waits may be ready, also in blocks
+    (2_000_086, "real", "repeated"),  # two repeated buffers of a CPU, one within a millisecond
 ]
 
 

@@ -204,10 +204,11 @@ impl Index {
                 Verdict::Stepped => reached = Some(last),
             }
         }
+        // What follows the step may be left out, so it must not be in a lane with other records.
+        let stepped =
+            reached.and_then(|reached| Some((self.new_lane(placed.cpu, placed.ts)?, reached)));
         self.place_record(placed, found, (placed.ts, span));
-        if let Some(reached) = reached
-            && let Some(lane) = self.recent(placed.cpu)
-        {
+        if let Some((lane, reached)) = stepped {
             self.stepped(placed.cpu, lane, reached);
         }
     }
@@ -290,6 +291,13 @@ impl Index {
                 return Some(*lane as usize);
             }
         }
+        self.new_lane(cpu, ts)
+    }
+
+    /// An empty lane of a CPU that has one already or whose place is made, which becomes its recent
+    /// one; `None` if there are too many.
+    fn new_lane(&mut self, cpu: i32, ts: u64) -> Option<usize> {
+        let of_cpu = self.cpus.get_mut((cpu - NO_CPU) as usize)?;
         if of_cpu.lanes.len() >= LANES_A_CPU {
             return None;
         }
