@@ -56,6 +56,8 @@ WITH
       coalesce(sum(ns) FILTER (WHERE state = 'running'), 0)::BIGINT AS run_ns,
       coalesce(sum(ns) FILTER (WHERE state = 'running' AND core_type IN ('E', 'LP-E')), 0)::BIGINT
         AS run_e_ns,
+      coalesce(sum(ns) FILTER (WHERE state = 'running' AND core_type IS NULL), 0)::BIGINT
+        AS run_untyped_ns,
       coalesce(sum(ns) FILTER (WHERE state = 'ready'), 0)::BIGINT AS ready_ns,
       coalesce(sum(ns) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS unknown_ns,
       coalesce(sum(ns) FILTER (WHERE state IN ('waiting', 'new')), 0)::BIGINT AS unwoken_ns,
@@ -84,8 +86,14 @@ SELECT
   b.dur_ns,
   -- Running time of its threads. (at least; unknown_ns more at most)
   coalesce(s.run_ns, 0)::BIGINT AS run_ns,
-  -- The same on cores of type E or LP-E. (at least; unknown_ns more at most)
+  -- The same on cores of type E or LP-E. (from run_e_ns to run_e_high_ns)
   coalesce(s.run_e_ns, 0)::BIGINT AS run_e_ns,
+  -- run_e_ns and unknown_ns, and running time on cores whose type is not recorded. (bound)
+  (
+    coalesce(s.run_e_ns, 0) + coalesce(s.unknown_ns, 0)
+    + coalesce(s.run_untyped_ns, 0)
+    + CASE WHEN n.process IS NULL THEN 0 ELSE coalesce(orphan.ns, 0) END
+  )::BIGINT AS run_e_high_ns,
   -- Ready time of its threads. (from ready_ns to ready_high_ns)
   coalesce(s.ready_ns, 0)::BIGINT AS ready_ns,
   -- ready_ns and unknown_ns; if no wakeups were recorded, also all time in which its threads may

@@ -171,7 +171,7 @@ QUANTITIES = (
     Quantity(
         "e_core_pct", "Running time on E cores", "%", "ratio", "core_type_residency",
         "SELECT trace_id, process AS subject, block, 100.0 * run_e_ns AS num, run_ns AS den, "
-        "100.0 * unknown_ns AS slack, unknown_ns AS wide FROM block_process",
+        "100.0 * (run_e_high_ns - run_e_ns) AS slack, unknown_ns AS wide FROM block_process",
         of="process",
     ),
     _per_time("busy_cpus", "Busy logical CPUs", "busy_ns", "block_concurrency", "concurrency",
