@@ -30,6 +30,10 @@ type Versions = Vec<(i64, Option<bool>)>;
 /// A thread ran throughout the step if its CPU time grew by at least this share of it.
 const RESIDENT_PCT: i128 = 95;
 
+/// Without switches nothing shows when a thread leaves its CPU after the record of its exit. This is
+/// ten times the longest such time seen, on an emulated machine.
+const LEAVE_NS: i64 = 10_000_000;
+
 /// Threads must vanish this often for a recording of chosen threads: lost records explain fewer.
 const CHOSEN_SIGNS: u32 = 3;
 
@@ -329,6 +333,9 @@ impl StateMachine {
             if self.settings.source != Source::Etw && matches!(thread.phase, Phase::Unknown { .. })
             {
                 until = until.max(thread.lost_until.min(last));
+            }
+            if self.settings.source != Source::Etw && !any_switch && end.is_some() {
+                until = until.saturating_add(LEAVE_NS).min(last.max(until));
             }
             if !any_switch && thread.phase == Phase::New {
                 let entry = thread.settle(until, &mut self.wakeups);

@@ -66,8 +66,15 @@ fn thread_seen_after_a_zombie_switch_out_lives_on() {
 fn without_such_a_switch_it_ends_at_its_exit_record_if_nothing_follows() {
     let answer = Timeline::linux(1, 100).life(10, None, Some(40)).switch(20, 0, 10, 0, S).run();
     assert_eq!(answer.states_of(10), ["running 0..20 cpu0 <", "waiting 20..40 S"]);
+}
+
+// Its last switch-out comes after the record of its exit.
+#[test]
+fn without_any_switch_it_may_run_on_after_its_exit_record() {
+    let answer = Timeline::linux(1, 100_000_000).life(10, None, Some(40)).run();
+    assert_eq!(answer.states_of(10), ["unknown 0..10000040 <"]);
     let answer = Timeline::linux(1, 100).life(10, None, Some(40)).run();
-    assert_eq!(answer.states_of(10), ["unknown 0..40 <"]);
+    assert_eq!(answer.states_of(10), ["unknown 0..100 <"]);
 }
 
 #[test]
