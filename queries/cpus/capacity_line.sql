@@ -1,5 +1,6 @@
 -- How many threads each machine can run at once: one per P core, one per core, one per logical CPU.
 -- Each row covers the time for which it applies. A CPU counts while it is online.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 WITH
   recording AS (

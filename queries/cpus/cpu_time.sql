@@ -1,5 +1,6 @@
 -- What each logical CPU did in the window; the five parts add up to the recorded part of the
 -- window.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -1,5 +1,6 @@
 -- How long the state of each logical CPU is unknown in the window, because records were lost or its
 -- stream starts late or ends early. CPUs whose state is always known are left out.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

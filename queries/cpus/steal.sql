@@ -2,6 +2,7 @@
 -- it the hypervisor took (steal). A virtual CPU that the host has descheduled looks busy in the
 -- trace. Counters that ran backwards are unknown.
 -- No rows without: snapshot_cpu.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 WITH
   edge AS (

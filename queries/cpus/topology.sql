@@ -1,5 +1,6 @@
 -- The logical CPUs of each machine. Each row covers the time for which it applies, because topology
 -- may change during a recording (a CPU goes offline, an efficiency class is raised).
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 SELECT
   -- Recording.

@@ -1,5 +1,6 @@
 -- Each worker of each run of the experiment `pairs`: its speed alongside the other worker, compared
 -- with running alone on a core of the same type in the same repeat.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 WITH
   place AS (

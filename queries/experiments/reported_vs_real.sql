@@ -2,6 +2,7 @@
 -- CPUs, headroom for work given the yield of the second thread, and use of the limiting port where
 -- it is known. The system reports a core with one busy and one idle logical CPU as half busy,
 -- however little capacity is left.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -1,5 +1,6 @@
 -- Throughput of each step of a workload: all workers together, and one worker.
 -- No rows without: run.
+-- Few rows, which other questions read.
 -- p_trace_id: only this step; null for all.
 WITH
   done AS (

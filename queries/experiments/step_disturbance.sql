@@ -1,6 +1,7 @@
 -- What disturbed each step of a workload: other programs on the CPUs its workers ran on, time the
 -- hypervisor took, and CPU stalls that nothing reported.
 -- No rows without: run.
+-- Few rows, which other questions read.
 -- p_trace_id: only this step; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -2,6 +2,7 @@
 -- stutter is a frame at least p_stutter times and 4 ms longer than usual. Usual is the median of
 -- the 31 frames around it or the median of all frames of the recording, whichever is shorter.
 -- No rows without: frame.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -1,5 +1,6 @@
 -- The window that the shares of each recording refer to: the requested one, else the common
 -- measured interval of the workers, else the step, else the whole recording.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the start in analysis_window.
 -- p_to_ns: end of the window; null for the end in analysis_window.

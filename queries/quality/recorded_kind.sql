@@ -1,5 +1,6 @@
 -- Which kinds of events and facts each recording contains, which decides which analyzers run. One
 -- row per recording and kind.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 WITH
   recording AS (

@@ -2,6 +2,7 @@
 -- between them. The kernel charges a thread for part of each switch, so a thread with short slices
 -- ran longer by its clock than by any record. This is how far run times may be off.
 -- No rows without: snapshot_thread.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_min_run_ns [10000000]: leave out threads that ran less than this by their clock.
 WITH

@@ -1,5 +1,6 @@
 -- Time each thread ran with an SMT sibling busy while a whole core that it may use was idle. The
 -- machine could have avoided less than the sum: see avoidable_sharing_total.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

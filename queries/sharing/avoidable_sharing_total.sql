@@ -1,5 +1,6 @@
 -- Shared core time that the machine could have avoided: at each moment, the largest number of
 -- threads that could have moved at once, one to each idle core.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

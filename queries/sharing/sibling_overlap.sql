@@ -1,6 +1,7 @@
 -- How often the logical CPUs of each core were busy at the same time. Busy means running a thread
 -- other than the idle thread, or recorded interrupt work. Only time in which at least two CPUs of
 -- the core were online and the state of all of them is known counts.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -2,6 +2,7 @@
 -- unweighted means over the cores with siblings; the last two shares are ratios of sums. Compare
 -- recordings by shared_of_busy_pct, and check busy_pct alongside it. Logical CPUs whose core is
 -- unknown count in thread_ns and busy_pct, and in no share of a core.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -1,4 +1,5 @@
 -- How long each thread ran on each logical CPU, and how much of that with an SMT sibling busy.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -1,4 +1,5 @@
 -- Why each thread was ready and not running; the parts sum to its ready time.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

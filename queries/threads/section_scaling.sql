@@ -1,5 +1,6 @@
 -- Wall time of the parallel sections of each worker pool by the number of workers that took part.
 -- If more of them no longer shorten it, another worker does not help.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

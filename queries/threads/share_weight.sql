@@ -1,5 +1,6 @@
 -- The weight with which each thread shares the CPUs with others. On Linux it is that of the nice
 -- level at which the thread ran longest (sched_prio_to_weight); elsewhere all weights are equal.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 WITH
   machine AS (

@@ -1,6 +1,7 @@
 -- Running and ready time by priority: whether low priorities wait while high ones run. A slice and
 -- the ready time before it count at the priority of its switch-in. Numbers are as recorded: on
 -- Linux a lower number is more urgent (120 is nice 0), on Windows a higher one.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -2,6 +2,7 @@
 -- time for each thread. A reading applies until the next one that differs; the first one applies
 -- from the beginning. Where the first record is a move, the cgroup before it is not known. Threads
 -- that were never read have one row with a reason.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 WITH
   reading AS (

@@ -1,6 +1,7 @@
 -- What each thread did in the window: time by state, switches, moves between CPUs, ready times.
 -- Times are clipped to the window; switches, moves and ready times are those of switch-ins (or
 -- switch-outs) within it, both ends included. Threads without any time in it are left out.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -4,6 +4,7 @@
 -- exit record, until its last switch-out. If a thread's own CPU clock shows more running time than
 -- any record (thread_clock_check), it may have run for that much longer. Threads whose state is
 -- always known and whose clock agrees are left out.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

@@ -1,4 +1,5 @@
 -- Every thread except the idle threads, with its process.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_process: only threads of processes of this name, or of a group such as service:nginx
 -- (group_thread); null for all.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import duckdb
 import pytest
+from prepared_database import prepare
 
+from schedlens.ask import catalog
 from schedlens.ask.findings import Scope
 
 
@@ -87,3 +89,48 @@ def test_timings_show_the_question_that_was_answered(scope: Scope) -> None:
 def test_text_about_the_only_recording_shares_the_answer_about_all(scope: Scope) -> None:
     assert turns(scope, scope.call("ask", least=1)) == [1, 2]
     assert turns(scope, "FROM (FROM ask(p_trace_id := 7, p_least := 1)) LIMIT 1") == [1]
+
+
+def test_questions_share_the_answers_to_those_inside_them(scope: Scope) -> None:
+    """Of real questions: planning them again would take longer than reading what is stored."""
+    with duckdb.connect(":memory:") as con:
+        prepare(con)
+        own = Scope(con)
+        own.rows(own.call("process_summary"))
+        own.rows(own.call("thread_cpu", trace_id=3))
+        own.rows(own.call("thread_summary"))
+        asked = [timing.sql.partition(" AS ")[2] for timing in own.timings.queries]
+    made = [sql.removeprefix("FROM ") for sql in asked if not sql.startswith("FROM answer_")]
+    assert "process_summary" in made
+    for each in ("thread_summary", "thread_unknown", "analysis_span"):
+        assert made.count(each) == 1, each
+    # Another recording is another question.
+    assert made.count("thread_unknown(p_trace_id := 3)") == 1
+
+
+def test_body_of_a_question_has_its_arguments_and_stored_answers() -> None:
+    columns = "SELECT\n  -- A 'text' (topology(p_trace_id)).\n"
+    query = catalog.Query(
+        "asked", "main", "", (
+            catalog.Parameter("p_trace_id", "NULL", ""), catalog.Parameter("p_by", "'cgroup'", ""),
+        ), (),
+        f"{columns}  error('p_by is one of two') AS n,\n  p_bytes,\n"
+        "FROM topology(p_trace_id) AS t\n"
+        "JOIN cpu_time(p_trace_id := t.trace_id) USING (cpu)\n"
+        "JOIN thread_unknown(p_trace_id, NULL)\nWHERE kind = p_by AND clipped_ns(a, b) > 0",
+    )  # fmt: skip
+    asked = []
+
+    def answer(name: str, given: Mapping[str, str]) -> str:
+        asked.append((name, dict(given)))
+        return f"answer_{len(asked)}"
+
+    assert catalog.body(query, {"p_trace_id": "7", "p_by": "'it''s p_trace_id'"}, answer) == (
+        "SELECT\n  error('p_by is one of two') AS n,\n  p_bytes,\nFROM answer_1 AS t\n"
+        "JOIN unordered.cpu_time(p_trace_id := t.trace_id) USING (cpu)\n"
+        "JOIN answer_2 AS thread_unknown\n"
+        "WHERE kind = 'it''s p_trace_id' AND clipped_ns(a, b) > 0"
+    )
+    assert asked == [
+        ("topology", {"p_trace_id": "7"}), ("thread_unknown", {"p_trace_id": "7"}),
+    ]  # fmt: skip

@@ -4,13 +4,14 @@ A file is one question; its folder is a subject, and the name of the file is tha
 leading comment says what it answers, then names each parameter
 (`-- p_cpu: ...`, or `-- p_min_idle_ns [100000]: ...` with a default other than NULL); a comment
 above each column of the last top-level SELECT says what the column holds. The line
-`-- No rows without: frame.` names tables: if one of them is empty, nobody needs to ask.
+`-- No rows without: frame.` names tables: if one of them is empty, nobody needs to ask. The line
+`-- Few rows, which other questions read.` has an analysis store the answer (`shared_answers.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,12 +28,19 @@ FLEET = "fleet"
 
 _PARAMETER = re.compile(r"^(p_\w+)(?: \[([^\]]+)\])?: (.+)$")
 _NEEDS = re.compile(r"^No rows without: ([\w, ]+)\.$")
+_STORED = "Few rows, which other questions read."
 _NAME = re.compile(r'"([^"]+)"\s*$|(\w+)\s*$')
 # A name with all that is joined to it by points: `cpu.core` is not the question `cpu`.
 _WORD = re.compile(r"(?<![\w.])\w+(?:\.\w+)*\b(?!\s*\.)")
 # The order of the rows, and a call of a question.
 _ORDER = re.compile(r"\nORDER BY\b(?:(?!\nORDER BY\b|\bLIMIT\b).)*\Z", re.DOTALL)
 _CALL = re.compile(r"(?<![\w.])(\w+)(?=\()")
+# A call whose arguments are words and numbers, and whether its rows get a name.
+_TEXT = r"'(?:[^']|'')*'"
+_PLAIN_CALL = re.compile(rf"{_TEXT}|(?<![\w.])(\w+)\(([\w\s,:=]*)\)(\s+AS\b)?")
+_ANY_CALL = re.compile(rf"{_TEXT}|(?<![\w.])(\w+)(?=\()")
+_LITERAL = re.compile(rf"NULL|-?\d+|{_TEXT}")
+_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 # The schema of the questions as others read them.
 _UNORDERED = "unordered"
 
@@ -58,6 +66,8 @@ class Query:
     sql: str
     # If one of these tables is empty, there are no rows.
     needs: tuple[str, ...] = ()
+    # An analysis stores the answer for the questions that read it.
+    is_stored: bool = False
 
     @property
     def full_name(self) -> str:
@@ -132,11 +142,14 @@ def read(path: Path, schema: str) -> Query:
     text: list[str] = []
     parameters: list[Parameter] = []
     needs: tuple[str, ...] = ()
+    is_stored = False
     for line in (line[2:].strip() for line in lines[:head]):
         match = _PARAMETER.match(line)
         needed = _NEEDS.match(line)
         if needed:
             needs = tuple(needed[1].split(", "))
+        elif line == _STORED:
+            is_stored = True
         elif match:
             parameters.append(Parameter(match[1], match[2] or "NULL", match[3]))
         elif parameters:
@@ -155,6 +168,7 @@ def read(path: Path, schema: str) -> Query:
         tuple(_columns(path, body)),
         "\n".join(body),
         needs,
+        is_stored,
     )
 
 
@@ -263,6 +277,50 @@ def install(con: duckdb.DuckDBPyConnection, queries: Iterable[Query] | None = No
         con.execute(f"COMMENT ON VIEW {name} IS {literal(query.text)}")
         for column, text in query.columns:
             con.execute(f'COMMENT ON COLUMN {name}."{column}" IS {literal(text)}')
+
+
+def body(
+    query: Query,
+    given: Mapping[str, str],
+    answer: Callable[[str, Mapping[str, str]], str | None],
+) -> str:
+    """The SQL of a question with these arguments, texts by parameter, as its macro expands to.
+
+    `answer` is asked about each question inside it, by name and arguments other than the default
+    ones; it returns the table to read instead, or None.
+    """
+    values = {p.name: p.default for p in query.parameters} | dict(given)
+
+    def read_from(call: re.Match[str]) -> str:
+        name = call[1] or ""
+        other = described(name)
+        if other is None:
+            return call[0]
+        arguments = [word.strip() for word in call[2].split(",") if word.strip()]
+        own: dict[str, str] = {}
+        for parameter, word in zip(other.parameters, arguments, strict=False):
+            named, _, text = word.rpartition(":=")
+            text = text.strip()
+            own[named.strip() or parameter.name] = values.get(text, text)
+        defaults = {p.name: p.default for p in other.parameters}
+        # A macro can be called with columns: then each row is a question of its own.
+        if all(_LITERAL.fullmatch(text) for text in own.values()):
+            differing = {key: text for key, text in own.items() if text != defaults[key]}
+            table = answer(name, differing)
+            if table is not None:
+                return table + (call[3] or f" AS {name}")
+        return call[0]
+
+    def unordered(call: re.Match[str]) -> str:
+        return call[0] if described(call[1] or "") is None else f"{_UNORDERED}.{call[0]}"
+
+    sql = _PLAIN_CALL.sub(read_from, _COMMENT.sub("", query.sql))
+    sql = _ANY_CALL.sub(unordered, sql)
+    names = "|".join(values)
+    if not names:
+        return sql
+    parameter = re.compile(rf"{_TEXT}|(?<![\w.])(?:{names})\b(?!\s*:=)")
+    return parameter.sub(lambda word: values.get(word[0], word[0]), sql)
 
 
 def without_order(sql: str) -> str:

@@ -213,12 +213,12 @@ class Scope:
 
     def _shared(self, sql: str) -> str:
         statement, before = self.answers.replaced(sql)
-        for made in before:
+        for number, made in enumerate(before):
             try:
-                with self.timings.query(made):
-                    self.con.execute(made)
+                with self.timings.query(made.shown):
+                    self.con.execute(made.sql)
             except duckdb.Error:
-                self.answers.forget(made)
+                self.answers.forget(each.table for each in before[number:])
                 raise
         return statement
 

@@ -2,6 +2,8 @@
 
 A question is asked as `FROM query(arguments)`, alone or inside a larger statement. The first
 statement that contains it stores the answer in a temporary table, which all statements then read.
+So do the questions that ask it themselves, if its file says that its answer is stored: planning
+such a question again takes longer than reading its few rows.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import duckdb
@@ -18,6 +20,16 @@ from schedlens.ask import catalog
 from schedlens.load.schema import literal
 
 _NUMBERS = itertools.count(1)
+_RECORDING = "p_trace_id"
+
+
+@dataclass(frozen=True)
+class Making:
+    """A statement that stores an answer, and how it is shown: with the question as it is asked."""
+
+    table: str
+    sql: str
+    shown: str
 
 
 @dataclass
@@ -33,6 +45,8 @@ class SharedAnswers:
     """The text of each question, and the same for all texts of one question."""
     _queries: dict[str, str] = field(default_factory=dict)
     """The name of the query that each text asks."""
+    _given: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The arguments of each question, as SQL by parameter."""
     _tables: dict[tuple[str, frozenset[int]], str] = field(default_factory=dict)
     _hidden: frozenset[int] = frozenset()
     _only: int | None = None
@@ -40,21 +54,31 @@ class SharedAnswers:
 
     def question(self, query: str, arguments: Mapping[str, object]) -> str:
         """`FROM query(p_a := 1)`: the SQL that asks a question; arguments of None are left out."""
-        given = {name: value for name, value in arguments.items() if value is not None}
+        given = {
+            f"p_{name}": literal(value) if isinstance(value, str) else str(value)
+            for name, value in arguments.items()
+            if value is not None
+        }
         text = _call(query, given)
         if text not in self._asked:
-            # In a database of one recording, its answer is the answer about all.
-            only = self._only_recording()
-            if given.get("trace_id") == only:
-                given.pop("trace_id", None)
-            question = _call(query, given)
+            question = self._known(query, given)
             texts = {text}
             # Evidence names its recording.
-            if "trace_id" not in given:
-                texts.add(_call(query, {"trace_id": only, **given}))
+            if _RECORDING not in self._given[question]:
+                only = {_RECORDING: str(self._only_recording())}
+                texts.add(_call(query, {**only, **self._given[question]}))
             for each in texts:
                 self._asked[each], self._queries[each] = question, query
         return text
+
+    def _known(self, query: str, given: Mapping[str, str]) -> str:
+        """The text that stands for all texts of a question."""
+        # In a database of one recording, its answer is the answer about all.
+        only = str(self._only_recording())
+        kept = {name: text for name, text in given.items() if (name, text) != (_RECORDING, only)}
+        question = _call(query, kept)
+        self._queries[question], self._given[question] = query, kept
+        return question
 
     def without_rows(self, sql: str) -> tuple[str, ...] | None:
         """The columns of a question that has no rows because a table that it needs is empty.
@@ -76,22 +100,40 @@ class SharedAnswers:
             self._empty = frozenset(row[0] for row in rows)
         return self._empty
 
-    def replaced(self, sql: str) -> tuple[str, list[str]]:
+    def replaced(self, sql: str) -> tuple[str, list[Making]]:
         """The statement with stored answers in place of questions; and what must run before it."""
-        before = []
+        before: list[Making] = []
         for text, question in self._asked.items():
             if text not in sql:
                 continue
             pattern = re.compile(rf"(?<!\w){re.escape(text)}(?![\w(.])")
             if not pattern.search(sql):
                 continue
-            key = (question, self._hidden)
-            if key not in self._tables:
-                table = f"answer_{next(_NUMBERS)}"
-                before.append(f"CREATE TEMP TABLE {table} AS {question}")
-                self._tables[key] = table
-            sql = pattern.sub(f"FROM {self._tables[key]}", sql)
+            table = self._stored(question, before)
+            sql = pattern.sub(f"FROM {table}", sql)
         return sql, before
+
+    def _stored(self, question: str, before: list[Making]) -> str:
+        """The table with the answer to a question; `before` receives what makes it."""
+        key = (question, self._hidden)
+        if key not in self._tables:
+            query = catalog.described(self._queries[question])
+            sql = question
+            if query is not None:
+                given = self._given[question]
+                sql = catalog.body(query, given, lambda name, own: self._answer(name, own, before))
+            table = f"answer_{next(_NUMBERS)}"
+            made = f"CREATE TEMP TABLE {table} AS "
+            before.append(Making(table, made + sql, made + question))
+            self._tables[key] = table
+        return self._tables[key]
+
+    def _answer(self, name: str, given: Mapping[str, str], before: list[Making]) -> str | None:
+        """The table with the answer to a question inside another; None if it is not stored."""
+        query = catalog.described(name)
+        if query is None or not query.is_stored:
+            return None
+        return self._stored(self._known(name, given), before)
 
     @contextlib.contextmanager
     def without(self, traces: frozenset[int]) -> Iterator[None]:
@@ -102,13 +144,10 @@ class SharedAnswers:
         finally:
             self._hidden = outside
 
-    def forget(self, statement: str) -> None:
-        """A statement that `replaced` returned has failed: its answer is not stored."""
-        self._tables = {
-            key: table
-            for key, table in self._tables.items()
-            if f" TEMP TABLE {table} AS " not in statement
-        }
+    def forget(self, tables: Iterable[str]) -> None:
+        """Statements that `replaced` returned have failed, or did not run: nothing is stored."""
+        unmade = set(tables)
+        self._tables = {key: name for key, name in self._tables.items() if name not in unmade}
 
     def _only_recording(self) -> int | None:
         if self._only is None:
@@ -117,9 +156,6 @@ class SharedAnswers:
         return self._only
 
 
-def _call(query: str, given: Mapping[str, object]) -> str:
-    words = ", ".join(
-        f"p_{name} := {literal(value) if isinstance(value, str) else value}"
-        for name, value in given.items()
-    )
+def _call(query: str, given: Mapping[str, str]) -> str:
+    words = ", ".join(f"{name} := {text}" for name, text in given.items())
     return f"FROM {query}({words})" if words else f"FROM {query}"

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from schedlens.ask.findings import Scope
 from schedlens.output.terminal import visible
 from schedlens.report.figures import short
 from schedlens.timeline import inventory, lanes, stacks
@@ -75,6 +76,7 @@ class Recording:
     """One recording of the session with its window of the timeline."""
 
     timelines: Timelines
+    scope: Scope
     trace_id: int
     start_ns: int
     end_ns: int
@@ -89,6 +91,10 @@ class Recording:
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query."""
         return inventory.table(self.timelines, sql, {})
+
+    def answer(self, query: str) -> str:
+        """The SQL that asks a question about the recording, whose answer the analysis shares."""
+        return self.scope.call(query, trace_id=self.trace_id)
 
     def asked(self, kind: str, span: Range, width: int = CURVE_COLUMNS) -> Asked:
         """A request for all lanes of a kind."""
@@ -109,21 +115,23 @@ def payload(
     shown: int,
     budget: int = DEFAULT_BYTES,
     timelines: Timelines | None = None,
+    scope: Scope | None = None,
 ) -> dict[str, Any]:
     """The timeline of every recording for the page, in at most `budget` bytes of slices.
 
     `shown` is the recording that opens first; of several, it gets half of the budget. Without
-    `timelines`, the recordings are prepared in memory.
+    `timelines`, the recordings are prepared in memory. `scope` is that of the report, whose answers
+    the timeline shares.
     """
     known = timelines or Timelines(con)
     try:
-        return _payload(known, shown, budget)
+        return _payload(known, scope or Scope(con), shown, budget)
     finally:
         if timelines is None:
             known.detach()
 
 
-def _payload(timelines: Timelines, shown: int, budget: int) -> dict[str, Any]:
+def _payload(timelines: Timelines, scope: Scope, shown: int, budget: int) -> dict[str, Any]:
     traces = [
         row["trace_id"]
         for row in inventory.table(
@@ -135,7 +143,7 @@ def _payload(timelines: Timelines, shown: int, budget: int) -> dict[str, Any]:
         part = budget / len(traces)
         if len(traces) > 1:
             part = budget / 2 if trace == shown else budget / 2 / (len(traces) - 1)
-        one = Recording(timelines, trace, *timelines.of(trace))
+        one = Recording(timelines, scope, trace, *timelines.of(trace))
         recordings.append(_recording(one, int(part)))
     return {
         "shown": shown if shown in traces else next(iter(traces), None),
@@ -214,14 +222,14 @@ def _around(one: Recording, findings: list[dict[str, Any]], budget: int) -> list
     ]
     wanted += [
         (row["start_ns"], row["start_ns"] + row["dur_ns"])
-        for row in one.rows(
-            f"SELECT start_ns, dur_ns FROM frame_time(p_trace_id := {one.trace_id}) WHERE stutter "
+        for row in one.scope.rows(
+            f"SELECT start_ns, dur_ns FROM ({one.answer('frame_time')}) WHERE stutter "
             "ORDER BY dur_ns DESC, start_ns LIMIT 50"
         )
     ]
     wanted += [
         (row["ready_ts"], row["ready_ts"] + row["ready_ns"])
-        for row in one.rows(f"FROM worst_waits(p_trace_id := {one.trace_id}) ORDER BY place")
+        for row in one.scope.rows(f"FROM ({one.answer('worst_waits')}) ORDER BY place")
     ]
     whole = one.end_ns - one.start_ns
     chosen: list[Range] = []

@@ -175,7 +175,7 @@ def payload(
         )
     names = {section["name"] for section in sections}
     with view.timings.of("slices of the timeline"):
-        recorded = embedded.payload(view.con, view.trace_id, budget, timelines)
+        recorded = embedded.payload(view.con, view.trace_id, budget, timelines, view)
     findings = _findings(view, names, frozenset(of_step))
     return {
         "facts": _facts(view),
