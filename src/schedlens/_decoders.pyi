@@ -64,12 +64,32 @@ def replay(
     wake_boost: int,
     starved_ns: int,
     until_ns: int,
-) -> tuple[list[list[int]], list[list[int]], list[list[int]], list[int], int]:
+    linux: tuple[
+        float,
+        int,
+        list[tuple[int | None, float, tuple[float, int] | None]],
+        list[tuple[int, bool]],
+    ]
+    | None = None,
+    watched: list[int] = ...,
+    goal_ns: float = 0.0,
+) -> tuple[
+    list[list[int]],
+    list[list[int]],
+    list[list[int]],
+    list[int],
+    list[list[int]],
+    tuple[int, int] | None,
+    int,
+]:
     """Runs the programs of threads: (lengths of frames, times of marks, running time by CPU, ready
-    time, each by thread; number of switches).
+    time, responses of watched threads, each by thread; when they ran first and had done work of
+    `goal_ns`; number of switches).
 
     `cpus`: (lowest CPU of the core, is a second sibling, is an E core, speed). A thread: (process,
-    priority, CPUs, ideal CPU, EcoQoS, program). Raises `ValueError`.
+    priority, CPUs, ideal CPU, EcoQoS, program). `linux`: slice, tick, groups (parent, shares, quota
+    with period), and by thread its group and whether it takes turns with its equals; None: the
+    rules of Windows. Raises `ValueError`.
     """
 
 def text_kind(path: str) -> str | None:

@@ -11,6 +11,7 @@ import simulated
 
 from schedlens.errors import ChangeError
 from schedlens.replay import alterations, fidelity, prediction
+from schedlens.replay.work import Work
 from schedlens.simulate import cases
 from schedlens.simulate.engine import MS
 from schedlens.simulate.machine import machine
@@ -105,8 +106,11 @@ def test_spinning_threads_cannot_be_predicted(con: duckdb.DuckDBPyConnection) ->
     ("statement", "why"),
     [
         ("UPDATE trace SET events_lost = 3", "the recorder lost 3 events and 0 buffers"),
-        ("UPDATE trace SET source = 'perf'", "the simulated scheduler has Windows' rules only"),
-        ("DELETE FROM frame", "fewer than 10 frames"),
+        ("UPDATE trace SET source = 'perf'", "the recording does not say which scheduler"),
+        (
+            "UPDATE trace SET source = 'perf', os = 'Linux 6.5.1'",
+            "the recorded scheduler is CFS, and the replay has the rules of EEVDF",
+        ),
         # Half of the speed of what the recording says about frames.
         ("UPDATE frame SET dur_ns = dur_ns * 2", "a replay without any change misses the recorded"),
     ],
@@ -120,6 +124,23 @@ def test_recording_that_cannot_tell_says_why(
         assert refusal(con, 2).startswith(why)
     finally:
         con.execute("ROLLBACK")
+
+
+def test_without_frames_work_is_predicted(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("BEGIN")
+    try:
+        con.execute("DELETE FROM frame WHERE trace_id = 2")
+        base = baseline(con, 2)
+        assert base.unit == "throughput"
+        made = prediction.predict(base, [alterations.parse("work *=-50%")])
+    finally:
+        con.execute("ROLLBACK")
+    assert made.frames is None
+    assert made.work is not None
+    # Main and Worker work 10 ms in turn for each frame, and 5 ms with half of the work each.
+    assert made.gain_pct == pytest.approx(100, abs=1)
+    assert isinstance(base.figures, Work)
+    assert base.figures.throughput == pytest.approx(1, abs=0.02)
 
 
 def test_unrecorded_affinity_cannot_be_widened(con: duckdb.DuckDBPyConnection) -> None:

@@ -69,7 +69,7 @@ def test_replay_equals_the_scheduler_simulation(
 
 def test_invalid_programs_are_refused() -> None:
     cpus = [(0, False, False, 1.0)]
-    rules = {"quantum_ns": 1_000_000, "wake_boost": 0, "starved_ns": 10**9, "until_ns": 10**9}
+    rules: Any = {"quantum_ns": 1_000_000, "wake_boost": 0, "starved_ns": 10**9, "until_ns": 10**9}
 
     def run(thread: Any, on: Any = cpus) -> object:
         return _decoders.replay(on, 1.0, [thread], [0, 1], [], [], **rules)

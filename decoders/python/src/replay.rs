@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use schedlens_replay::{Cpu, Op, Parking, Plan, Program, Replay, Section};
+use schedlens_replay::{Cpu, Goal, Group, LinuxRules, Op, Parking, Plan, Program, Replay, Section};
 
 /// Parts in which a replay runs, to check for Ctrl-C between them.
 const PARTS: i64 = 50;
@@ -13,9 +13,16 @@ const PARTS: i64 = 50;
 type Thread =
     (usize, i32, Vec<usize>, Option<usize>, bool, (PyBackedBytes, PyBackedBytes, PyBackedBytes));
 
-/// By thread: lengths of frames, times of marks, running time by CPU, ready time; and the number of
-/// switches.
-type Found = (Vec<Vec<i64>>, Vec<Vec<i64>>, Vec<Vec<i64>>, Vec<i64>, u64);
+/// A group of threads: parent, shares, quota with its period.
+type Shared = (Option<usize>, f64, Option<(f64, i64)>);
+
+/// Slice, tick, groups; and by thread: its group, and whether it takes turns with its equals.
+type Rules = (f64, i64, Vec<Shared>, Vec<(usize, bool)>);
+
+/// By thread: lengths of frames, times of marks, running time by CPU, ready time, responses; when
+/// watched threads ran first and had reached the goal, and the number of switches.
+type Found =
+    (Vec<Vec<i64>>, Vec<Vec<i64>>, Vec<Vec<i64>>, Vec<i64>, Vec<Vec<i64>>, Option<(i64, i64)>, u64);
 
 fn doubles(bytes: &[u8]) -> impl Iterator<Item = f64> {
     bytes.chunks_exact(8).map(|part| f64::from_le_bytes(part.try_into().unwrap_or_default()))
@@ -55,6 +62,9 @@ fn program(thread: &Thread) -> PyResult<Program> {
         affinity: affinity.clone(),
         ideal: *ideal,
         is_eco: *is_eco,
+        group: 0,
+        is_round_robin: false,
+        is_watched: false,
         ops,
         gates,
     })
@@ -63,9 +73,11 @@ fn program(thread: &Thread) -> PyResult<Program> {
 /// Runs the programs of threads; times in ns.
 ///
 /// `cpus`: (lowest CPU of the core, is a second sibling, is an E core, speed). `needed`: by gate,
-/// the number of threads that must open it. `parking`: (time, CPU, is parked).
+/// the number of threads that must open it. `parking`: (time, CPU, is parked). `linux`: its rules;
+/// None: those of Windows. `watched`: threads whose responses are wanted; `goal_ns`: work that
+/// they shall do, or 0.
 #[pyfunction]
-#[pyo3(signature = (cpus, shared_speed, threads, needed, sections, parking, *, quantum_ns, wake_boost, starved_ns, until_ns))]
+#[pyo3(signature = (cpus, shared_speed, threads, needed, sections, parking, *, quantum_ns, wake_boost, starved_ns, until_ns, linux=None, watched=Vec::new(), goal_ns=0.0))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 fn replay(
     py: Python<'_>,
@@ -79,7 +91,21 @@ fn replay(
     wake_boost: i32,
     starved_ns: i64,
     until_ns: i64,
+    linux: Option<Rules>,
+    watched: Vec<usize>,
+    goal_ns: f64,
 ) -> PyResult<Found> {
+    let mut programs = threads.iter().map(program).collect::<PyResult<Vec<_>>>()?;
+    if let Some((.., known)) = &linux {
+        for (made, &(group, takes_turns)) in programs.iter_mut().zip(known) {
+            (made.group, made.is_round_robin) = (group, takes_turns);
+        }
+    }
+    for index in watched {
+        if let Some(made) = programs.get_mut(index) {
+            made.is_watched = true;
+        }
+    }
     let plan = Plan {
         cpus: cpus
             .into_iter()
@@ -94,7 +120,7 @@ fn replay(
         quantum_ns,
         wake_boost,
         starved_ns,
-        programs: threads.iter().map(program).collect::<PyResult<_>>()?,
+        programs,
         needed,
         sections: sections.into_iter().map(|(gate, jobs)| Section { gate, jobs }).collect(),
         parking: parking
@@ -102,6 +128,15 @@ fn replay(
             .map(|(at_ns, cpu, is_parked)| Parking { at_ns, cpu, is_parked })
             .collect(),
         until_ns,
+        linux: linux.map(|(slice_ns, tick_ns, groups, _)| LinuxRules {
+            slice_ns,
+            tick_ns,
+            groups: groups
+                .into_iter()
+                .map(|(parent, shares, quota)| Group { parent, shares, quota })
+                .collect(),
+        }),
+        goal: Goal { work_ns: goal_ns },
     };
     drop(threads);
     let mut made = Replay::new(plan).map_err(|bad| PyValueError::new_err(bad.to_string()))?;
@@ -112,7 +147,15 @@ fn replay(
     }
     py.detach(|| made.run_to(longest));
     let found = made.outcome();
-    Ok((found.frames, found.marks, found.running_ns, found.ready_ns, found.switches))
+    Ok((
+        found.frames,
+        found.marks,
+        found.running_ns,
+        found.ready_ns,
+        found.responses,
+        found.begun_ns.zip(found.goal_ns),
+        found.switches,
+    ))
 }
 
 /// Adds the functions of this file to the module.

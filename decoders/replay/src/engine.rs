@@ -1,11 +1,13 @@
 //! The simulated scheduler; the rules of `simulate/scheduler.py`.
 
+mod linux;
 mod program;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::cpus::{Cpus, fill_order};
+use crate::linux::{Linux, Task};
 use crate::plan::{BadPlan, Outcome, Plan};
 use crate::thread::{FOREVER, State, TICK_NS, Thread};
 
@@ -29,6 +31,9 @@ enum Event {
     Finished(usize, u32, u64),
     Quantum(usize, u32, u64),
     Park(usize, bool),
+    Tick(usize),
+    /// Group, and the length of its period.
+    Refill(usize, i64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +41,28 @@ enum Why {
     Ended,
     Blocked,
     Quantum,
+}
+
+/// The run queues under the rules of Linux, if the plan has them.
+fn linux(plan: &Plan) -> Option<Box<Linux>> {
+    let tasks = plan.programs.iter().map(|program| {
+        let mut may_use = vec![false; plan.cpus.len()];
+        for &cpu in &program.affinity {
+            may_use[cpu] = true;
+        }
+        Task {
+            priority: program.priority,
+            group: program.group,
+            affinity: (0..may_use.len()).filter(|&cpu| may_use[cpu]).collect(),
+            may_use,
+            cpu: None,
+            last_cpu: program.ideal,
+            ran_until: 0,
+            is_new: true,
+        }
+    });
+    let rules = plan.linux.clone()?;
+    Some(Box::new(Linux::new(rules, &plan.cpus, tasks.collect())))
 }
 
 /// A replay in progress.
@@ -53,6 +80,13 @@ pub struct Replay {
     order: u64,
     gpu_free: i64,
     in_flight: Vec<VecDeque<i64>>,
+    linux: Option<Box<Linux>>,
+    /// By CPU: whether its next tick is an event already.
+    ticking: Vec<bool>,
+    /// The CPU whose thread wakes others just now.
+    waker: Option<usize>,
+    /// Work that watched threads have done, in ticks.
+    done: f64,
     outcome: Outcome,
 }
 
@@ -83,6 +117,8 @@ impl Replay {
                 quantum_left: 0,
                 work: 0.0,
                 frame_start: 0,
+                woken_at: 0,
+                is_watched: program.is_watched,
                 next_op: 0,
                 in_job: false,
             }
@@ -110,12 +146,23 @@ impl Replay {
                 marks: vec![Vec::new(); count],
                 running_ns: vec![vec![0; plan.cpus.len()]; count],
                 ready_ns: vec![0; count],
+                responses: vec![Vec::new(); count],
+                begun_ns: None,
+                goal_ns: None,
                 switches: 0,
             },
+            linux: linux(&plan),
+            ticking: vec![false; plan.cpus.len()],
+            waker: None,
+            done: 0.0,
             plan,
         };
         for thread in 0..count {
             made.at(0, Event::Begin(thread as u32));
+        }
+        let periods: Vec<_> = made.linux.iter().flat_map(|linux| linux.periods()).collect();
+        for (group, period_ns) in periods {
+            made.at(period_ns, Event::Refill(group, period_ns));
         }
         for index in 0..made.plan.parking.len() {
             let change = made.plan.parking[index];
@@ -144,6 +191,8 @@ impl Replay {
                 Event::Finished(cpu, thread, version) => self.finished(cpu, thread, version),
                 Event::Quantum(cpu, thread, version) => self.quantum(cpu, thread, version),
                 Event::Park(cpu, is_parked) => self.park(cpu, is_parked),
+                Event::Tick(cpu) => self.tick(cpu),
+                Event::Refill(group, period_ns) => self.refill(group, period_ns),
             }
         }
     }
@@ -153,6 +202,7 @@ impl Replay {
         self.now = self.longest_ns();
         for cpu in 0..self.cpus.cores.len() {
             if let Some(thread) = self.cpus.cores[cpu].running {
+                self.advance(cpu);
                 self.end_slice(cpu, thread);
             }
         }
@@ -175,6 +225,11 @@ impl Replay {
     // Ready threads.
 
     fn wake(&mut self, thread: u32, boost: i32) {
+        self.threads[thread as usize].woken_at = self.now;
+        if let Some(linux) = self.linux.take() {
+            self.linux_wake(linux, thread);
+            return;
+        }
         let quantum_ns = self.quantum_ns();
         let known = &mut self.threads[thread as usize];
         if boost > 0 && known.priority < REAL_TIME && known.priority == known.base_priority {
@@ -234,7 +289,19 @@ impl Replay {
         if let Some(thread) = core.running {
             let spent = (self.now - core.since) as f64 / TICK_NS as f64;
             let known = &mut self.threads[thread as usize];
-            known.work = (known.work - spent * speed).max(0.0);
+            let done = (spent * speed).min(known.work);
+            known.work -= done;
+            if known.is_watched {
+                self.done += done;
+                if done > 0.0 {
+                    self.outcome.begun_ns.get_or_insert(core.since);
+                }
+                let over = self.done - self.plan.goal.work_ns / TICK_NS as f64;
+                if over >= 0.0 && self.plan.goal.work_ns > 0.0 && self.outcome.goal_ns.is_none() {
+                    let since = (over / speed * TICK_NS as f64) as i64;
+                    self.outcome.goal_ns = Some(self.now - since);
+                }
+            }
         }
         core.since = self.now;
     }
@@ -248,7 +315,9 @@ impl Replay {
         let ticks = (self.threads[thread as usize].work / speed - 1e-9).ceil() as i64;
         let end = self.now.saturating_add(ticks.max(0).saturating_mul(TICK_NS));
         self.at(end, Event::Finished(cpu, thread, version));
-        self.at(quantum_end, Event::Quantum(cpu, thread, version));
+        if quantum_end < FOREVER {
+            self.at(quantum_end, Event::Quantum(cpu, thread, version));
+        }
     }
 
     fn is_current(&self, cpu: usize, thread: u32, version: u64) -> bool {
@@ -299,6 +368,14 @@ impl Replay {
 
     /// A thread leaves its CPU to the next one in line, or to the idle thread.
     fn leave(&mut self, cpu: usize, thread: u32, why: Why) {
+        let known = &self.threads[thread as usize];
+        if known.is_watched && why != Why::Quantum {
+            self.outcome.responses[thread as usize].push(self.now - known.woken_at);
+        }
+        if let Some(linux) = self.linux.take() {
+            self.linux_leave(linux, cpu, thread, why);
+            return;
+        }
         self.advance(cpu);
         self.end_slice(cpu, thread);
         let following = self.cpus.take_for(cpu, &self.threads);
@@ -340,7 +417,9 @@ impl Replay {
             self.end_ready(entered);
             let known = &mut self.threads[entered as usize];
             known.state = State::Running;
-            quantum_end = self.now + known.quantum_left;
+            if self.plan.linux.is_none() {
+                quantum_end = self.now + known.quantum_left;
+            }
         }
         let core = &mut self.cpus.cores[cpu];
         core.running = entered;

@@ -36,19 +36,54 @@ pub enum Op {
     Mark,
 }
 
+/// A group of threads that share CPU time among themselves (Linux).
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The group that contains it; None: the root group, which comes first.
+    pub parent: Option<usize>,
+    /// Its weight among the threads and groups of its parent; a thread of nice 0 has 1024.
+    pub shares: f64,
+    /// CPU time and the period in which it may use that, ns.
+    pub quota: Option<(f64, i64)>,
+}
+
+/// What differs between Linux machines.
+#[derive(Debug, Clone)]
+pub struct LinuxRules {
+    /// How long a fair thread runs before another that waits; at least until the next tick.
+    pub slice_ns: f64,
+    /// Time between two ticks of the clock.
+    pub tick_ns: i64,
+    /// Each after the group that contains it.
+    pub groups: Vec<Group>,
+}
+
+/// Work of watched threads whose end is of interest.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Goal {
+    /// ns on the fastest core alone; 0: none.
+    pub work_ns: f64,
+}
+
 /// A thread: what the scheduler knows about it, and what it does.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     /// Threads with one process share the frames in flight.
     pub process: usize,
-    /// Base priority.
+    /// Base priority; on Linux the kernel's, below 100 for real-time threads.
     pub priority: i32,
     /// Indices of the CPUs that it may use.
     pub affinity: Vec<usize>,
-    /// Index of its ideal CPU; by default the cores in turn.
+    /// Index of its ideal CPU, by default the cores in turn; on Linux of the CPU it starts on.
     pub ideal: Option<usize>,
     /// Whether it has EcoQoS.
     pub is_eco: bool,
+    /// Linux: index of its group.
+    pub group: usize,
+    /// Linux: whether it takes turns with real-time threads of its priority.
+    pub is_round_robin: bool,
+    /// Whether its work counts for the goal, and its responses are wanted.
+    pub is_watched: bool,
     /// Its steps.
     pub ops: Vec<Op>,
     /// Gates that `Op::Open` names.
@@ -98,6 +133,10 @@ pub struct Plan {
     pub parking: Vec<Parking>,
     /// Running and ready time count up to here.
     pub until_ns: i64,
+    /// Rules of Linux; None: those of Windows.
+    pub linux: Option<LinuxRules>,
+    /// Work of the watched threads.
+    pub goal: Goal,
 }
 
 /// What a replay did, by thread.
@@ -111,6 +150,12 @@ pub struct Outcome {
     pub running_ns: Vec<Vec<i64>>,
     /// Ready time.
     pub ready_ns: Vec<i64>,
+    /// By watched thread: times from a wakeup to the next wait, in order.
+    pub responses: Vec<Vec<i64>>,
+    /// When a watched thread ran first.
+    pub begun_ns: Option<i64>,
+    /// When the watched threads had done the work of the goal; None: they had not.
+    pub goal_ns: Option<i64>,
     /// Switches from one thread to another or to idle, up to `Plan::until_ns`.
     pub switches: u64,
 }
@@ -120,12 +165,14 @@ pub struct Outcome {
 pub enum BadPlan {
     /// There is no CPU, or one is slower than a ten-thousandth of the fastest.
     Cpus,
-    /// A thread may use no CPU, or one that is not there, or has a priority outside 0 to 31.
+    /// A thread may use no CPU, or one that is not there, or has no priority of its system.
     Thread(usize),
     /// A thread names a gate that is not there.
     Gate(usize),
     /// The quantum is shorter than a tick of the clock, or a time is negative.
     Times,
+    /// A group is not after the one that contains it, or its numbers are out of range.
+    Groups,
 }
 
 impl fmt::Display for BadPlan {
@@ -134,6 +181,7 @@ impl fmt::Display for BadPlan {
             Self::Cpus => write!(f, "the machine has no CPU, or one without a speed"),
             Self::Thread(index) => write!(f, "thread {index} has no CPU to run on, or no priority"),
             Self::Gate(index) => write!(f, "thread {index} waits for or opens an unknown gate"),
+            Self::Groups => write!(f, "a group of threads has no parent, shares or period"),
             Self::Times => write!(f, "a time is negative, or the quantum is too short"),
         }
     }
@@ -159,11 +207,15 @@ impl Plan {
         if self.quantum_ns < crate::thread::TICK_NS || self.starved_ns <= 0 || self.until_ns < 0 {
             return Err(BadPlan::Times);
         }
+        let priorities = if self.linux.is_some() { -1..=139 } else { 0..=31 };
+        let groups = self.linux.as_ref().map_or(1, |rules| rules.groups.len());
+        self.linux.as_ref().map_or(Ok(()), LinuxRules::check)?;
         let known = |gate: u32| (gate as usize) < self.needed.len();
         for (index, program) in self.programs.iter().enumerate() {
             if program.affinity.is_empty()
                 || program.affinity.iter().chain(&program.ideal).any(|&cpu| cpu >= cpus)
-                || !(0..=31).contains(&program.priority)
+                || !priorities.contains(&program.priority)
+                || program.group >= groups
                 || program.process >= self.programs.len()
             {
                 return Err(BadPlan::Thread(index));
@@ -182,6 +234,25 @@ impl Plan {
         }
         if !self.sections.iter().all(|section| known(section.gate)) {
             return Err(BadPlan::Gate(self.programs.len()));
+        }
+        Ok(())
+    }
+}
+
+impl LinuxRules {
+    fn check(&self) -> Result<(), BadPlan> {
+        let is_fine = |(index, group): (usize, &Group)| {
+            let parent_fits = group.parent.map_or(index == 0, |parent| parent < index);
+            let quota_fits =
+                group.quota.is_none_or(|(ns, period)| ns >= 1e3 && period >= 1_000_000);
+            parent_fits && quota_fits && (1.0..=1e9).contains(&group.shares)
+        };
+        if self.groups.is_empty() || !self.groups.iter().enumerate().all(is_fine) {
+            return Err(BadPlan::Groups);
+        }
+        let slices = 1e4..=1e9;
+        if self.tick_ns < 100_000 || !slices.contains(&self.slice_ns) {
+            return Err(BadPlan::Times);
         }
         Ok(())
     }

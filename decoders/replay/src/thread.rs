@@ -29,6 +29,8 @@ pub struct Thread {
     /// Ticks of the fastest core alone.
     pub work: f64,
     pub frame_start: i64,
+    pub woken_at: i64,
+    pub is_watched: bool,
     pub next_op: usize,
     pub in_job: bool,
 }

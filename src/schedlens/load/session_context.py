@@ -6,6 +6,7 @@ the trace and finds the `utid` of each `tid`.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -82,6 +83,19 @@ def _cpus(recording: Recording) -> Iterable[dict[str, Any]]:
             yield {**row, "online": not online, "valid_from_ns": end["mono_ns"]}
 
 
+def _group_settings(recording: Recording) -> Rows:
+    """Shares of cgroups and autogroups of processes, each the last one that was read."""
+    readings = (recording.edges.get("begin", {}), recording.watch, recording.edges.get("end", {}))
+    rows: Rows = []
+    for key, name in (("cpu_shares", "shares"), ("autogroups", "autogroups")):
+        found: Json = {}
+        for reading in readings:
+            found |= reading.get(name, {})
+        if found:
+            rows.append({"key": key, "value": json.dumps(found, sort_keys=True)})
+    return rows
+
+
 def _settings(recording: Recording) -> Rows:
     session, topology, step = recording.session, recording.topology, recording.step
     settings = session.settings if session is not None else {}
@@ -90,6 +104,7 @@ def _settings(recording: Recording) -> Rows:
         rows.append({"key": "allowed_cpus", "value": ",".join(map(str, topology.allowed))})
     if step is not None and step.command and step.pid is not None:
         rows.append({"key": "command_pid", "value": str(step.pid)})
+    rows += _group_settings(recording)
     if step is not None and step.incident is not None:
         # The table `mark` has the time; these say what happened then.
         facts = asdict(step.incident)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from schedlens.replay.alterations import Change, parse
+from schedlens.replay.alterations import FAIR, NICE_0, Change, parse
 from schedlens.replay.ops import Program
 from schedlens.replay.prediction import Baseline
+from schedlens.replay.programs import Recorded
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,6 +21,7 @@ _PRIORITY = {
     "worker_on_path", "stutter", "long_ready", "on_e_core_while_p_idle", "on_e_cores",
 }  # fmt: skip
 _BACKGROUND = {"higher_on_e_cores", "higher_ready", "all_cpus_busy", "more_cpus_than_cores"}
+_QUOTA = {"quota"}
 _SIBLINGS = {"busy_siblings", "shared_core", "more_cpus_than_cores"}
 
 
@@ -45,15 +47,30 @@ def texts_of(base: Baseline, kind: str, utid: int | None) -> list[str]:
     if thread is not None and _nameable(thread):
         if kind in _AFFINITY and thread.affinity_known and len(thread.affinity) < every:
             texts.append(f"affinity {_named(thread)}=any")
-        if kind in _PRIORITY and thread.priority < presenter.priority:
+        if recorded.linux is not None:
+            if kind in _PRIORITY and thread.priority > presenter.priority >= FAIR:
+                texts.append(f"nice {_named(thread)}={presenter.priority - NICE_0}")
+        elif kind in _PRIORITY and thread.priority < presenter.priority:
             texts.append(f"priority {_named(thread)}={presenter.priority}")
     if kind in _PARKING and any(parked for _, _, parked, _ in recorded.parking):
         texts.append("parking=off")
-    if kind in _BACKGROUND:
+    if kind in _BACKGROUND and recorded.linux is None:
         texts += _background(base)
+    if kind in _QUOTA:
+        texts += _quotas(recorded)
     if kind in _SIBLINGS and recorded.machine.shared is not None:
         texts.append("smt=off")
     return texts
+
+
+def _quotas(recorded: Recorded) -> list[str]:
+    """Without the quota of each cgroup that has one."""
+    groups = recorded.linux.groups if recorded.linux else []
+    return [
+        f"quota {group.name}=none"
+        for group in groups
+        if group.quota_ns is not None and not set("*?[]=") & set(group.name)
+    ]
 
 
 def _background(base: Baseline) -> list[str]:

@@ -18,9 +18,14 @@ from schedlens.replay.programs import Recorded
 FORMS = (
     "affinity THREAD=any", "affinity THREAD=CPUS", "ideal THREAD=CPU", "priority THREAD=NUMBER",
     "qos THREAD=eco", "qos THREAD=high", "work THREAD=-PERCENT%", "workers THREADS=NUMBER",
-    "alone THREAD", "remove PROCESS", "parking=off", "smt=off",
+    "alone THREAD", "nice THREAD=NUMBER", "quota CGROUP=CPUS", "quota CGROUP=none",
+    "remove PROCESS", "parking=off", "smt=off",
 )  # fmt: skip
-_ASSIGNED = re.compile(r"(affinity|ideal|priority|qos|workers|work)\s+(.+?)\s*=\s*(\S+)")
+# The kernel's priority of nice 0, and that of the most urgent fair thread.
+NICE_0, FAIR = 120, 100
+# Of a cgroup's quota (cpu.max, cpu.cfs_period_us), if none is set.
+DEFAULT_PERIOD_NS = 100_000_000
+_ASSIGNED = re.compile(r"(affinity|ideal|priority|nice|quota|qos|workers|work)\s+(.+?)\s*=\s*(\S+)")
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ def _check(change: Change) -> None:
     value = change.value
     patterns = {
         "affinity": r"any|[\d,:/-]+", "ideal": r"\d{1,5}", "priority": r"[12]?\d|3[01]",
-        "qos": "eco|high", "work": r"-\d{1,2}(\.\d+)?%",
+        "nice": r"-?1?\d|-20", "quota": r"none|\d{1,4}(\.\d{1,3})?", "qos": "eco|high",
+        "work": r"-\d{1,2}(\.\d+)?%",
         "workers": r"[1-9]\d{0,3}",
     }  # fmt: skip
     if change.kind == "affinity" and value != "any" and re.fullmatch(patterns["affinity"], value):
@@ -79,6 +85,10 @@ def changed(recorded: Recorded, changes: Sequence[Change]) -> Recorded:
                 _without_siblings(made)
             case "remove":
                 _remove(made, change)
+            case "nice":
+                _set_nice(made, change)
+            case "quota":
+                _set_quota(made, change)
             case "workers":
                 worker_pools.resize(made, fitting(made, change), int(change.value))
             case "alone":
@@ -109,6 +119,8 @@ def _nothing(what: str, change: Change, names: list[str]) -> ChangeError:
 
 def _set(made: Recorded, change: Change) -> None:
     chosen = fitting(made, change)
+    if made.linux is not None and change.kind in {"priority", "qos", "ideal"}:
+        raise ChangeError(f"{change.kind} is a setting of Windows: use nice or affinity")
     numbers = made.machine.numbers
     for program in chosen:
         if change.kind == "affinity":
@@ -128,6 +140,33 @@ def _set(made: Recorded, change: Change) -> None:
         _shorten(made, chosen, float(change.value[1:-1]) / 100)
 
 
+def _set_nice(made: Recorded, change: Change) -> None:
+    if made.linux is None:
+        raise ChangeError("nice fits nothing: the recording is not of Linux")
+    for program in fitting(made, change):
+        if program.priority >= FAIR:
+            program.priority = NICE_0 + int(change.value)
+
+
+def _set_quota(made: Recorded, change: Change) -> None:
+    """A quota in CPUs for cgroups, in the period that each has."""
+    groups = made.linux.groups if made.linux else []
+    fit = [
+        place for place, one in enumerate(groups) if fnmatch.fnmatchcase(one.name, change.pattern)
+    ]
+    if made.linux is None or not fit:
+        raise ChangeError(f"no cgroup is named '{change.pattern}'; * fits any")
+    cpus = None if change.value == "none" else float(change.value)
+    if cpus == 0:
+        raise ChangeError("quota must be more than 0 CPUs")
+    changed_groups = list(groups)
+    for place in fit:
+        period = groups[place].period_ns or DEFAULT_PERIOD_NS
+        quota = None if cpus is None else round(cpus * period)
+        changed_groups[place] = replace(groups[place], quota_ns=quota, period_ns=period)
+    made.linux = replace(made.linux, groups=changed_groups)
+
+
 def _places(made: Recorded, cpus: list[int]) -> list[int]:
     unknown = [cpu for cpu in cpus if cpu not in made.machine.numbers]
     if unknown:
@@ -144,6 +183,8 @@ def _shorten(made: Recorded, chosen: list[Program], share: float) -> None:
             if op.kind == "take":
                 takers[op.gates[0]] += 1
                 shorter[op.gates[0]] += program.utid in utids
+    if made.goal is not None:
+        made.goal = made.goal.shortened(utids, share)
     for program in chosen:
         program.ops = [
             Op("run", op.value * (1 - share)) if op.kind == "run" else op for op in program.ops
@@ -193,6 +234,10 @@ def _set_apart(made: Recorded, chosen: list[Program]) -> None:
             program.ideal = None
 
 
+def _waits_for(op: Op, gates: set[int]) -> bool:
+    return op.kind == "wait" and op.gates[0] in gates
+
+
 def _remove(made: Recorded, change: Change) -> None:
     gone = {
         utid
@@ -210,9 +255,15 @@ def _remove(made: Recorded, change: Change) -> None:
         for gate in op.gates
     }
     for utid, program in made.programs.items():
-        waits = any(op.kind == "wait" and op.gates[0] in opened for op in program.ops)
+        waits = any(_waits_for(op, opened) for op in program.ops)
         if utid not in gone and waits:
+            if made.watched is not None and utid not in made.watched.utids:
+                # Such as the parent that waits for their end.
+                program.ops = [op for op in program.ops if not _waits_for(op, opened)]
+                continue
             raise CannotTellError(f"{program.name} waits for threads of {change.pattern}")
     if any(utid in gone for utid in made.frames):
         raise CannotTellError(f"{change.pattern} makes the frames")
+    if made.watched is not None and gone & made.watched.utids:
+        raise CannotTellError(f"{change.pattern} is the process whose work counts")
     made.programs = {utid: program for utid, program in made.programs.items() if utid not in gone}

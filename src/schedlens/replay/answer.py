@@ -28,13 +28,15 @@ def answer(
     progress: Callable[[str, float], None] = lambda label, share: None,
 ) -> dict[str, Any]:
     """`{"recordings": [...]}`: for each recording of an analyzed session its frames as recorded,
-    the error of a replay without any change, and the predictions.
+    the error of a replay without any change, and the predictions. Without frames it is the
+    throughput and the responses of a process; `unit` says what gains are measured in.
 
     `changes` are texts as `what-if --do` takes them, tried together; without any, those that the
-    findings advise are tried alone, and the best together. `process`: whose frames count; by
-    default that with most. `step`: only this recording. Where nothing can be predicted,
-    `cannot_tell` is the reason, else None. Raises `ChangeError` for a change that is none or that
-    fits nothing, and `UnknownNameError` for a recording.
+    findings advise are tried alone, and the best together. `process`: whose frames or work counts;
+    by default that with most frames, else the recorded program or what ran longest. `step`: only
+    this recording. Where nothing can be predicted, `cannot_tell` is the reason, else None. Raises
+    `ChangeError` for a change that is none or that fits nothing, and `UnknownNameError` for a
+    recording.
     """
     wanted = [alterations.parse(text) for text in changes]
     traces = con.execute("SELECT trace_id, label FROM trace ORDER BY trace_id").fetchall()
@@ -88,6 +90,8 @@ def _answered(label: str, base: Baseline, found: list[Prediction]) -> dict[str, 
         "cannot_tell": None,
         "fidelity": asdict(base.fidelity),
         "speeds": {name: asdict(speed) for name, speed in speeds.items() if speed is not None},
-        "recorded": asdict(base.frames),
+        "unit": base.unit,
+        "process": base.recorded[0].programs[base.presenter].process,
+        "recorded": asdict(base.figures),
         "predictions": [asdict(made) for made in found],
     }

@@ -11,9 +11,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schedlens.replay import core_speeds, pacing, pools
+from schedlens.replay import core_speeds, linux_rules, pacing, pools, windows_rules, work
 from schedlens.replay.core_speeds import RecordedMachine
+from schedlens.replay.linux_rules import LinuxRules
 from schedlens.replay.ops import Op, Program
+from schedlens.replay.work import Watched
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,7 +35,8 @@ CLEARLY = 0.5
 # Periods and delays that differ by less than this share are equal.
 STEADY = 0.005
 DISPLAY_RATES = (30, 60, 72, 75, 90, 100, 120, 144, 165, 240, 360)
-DEFAULT_QUANTUM_NS = 31_250_000
+# A replay ends after this many times the length of the recording.
+LONGEST = 3
 ROWS_AT_ONCE = 20_000
 
 
@@ -60,6 +63,11 @@ class Recorded:
     switches: int
     waits: dict[str, int]
     """Number of waits by what ended them: thread, pool, timer, device, unknown."""
+    linux: LinuxRules | None = None
+    """None: the rules of Windows."""
+    watched: Watched | None = None
+    goal: work.Goal | None = None
+    """Of the watched process; None if it did nothing."""
 
 
 def stem(name: str) -> str:
@@ -67,19 +75,35 @@ def stem(name: str) -> str:
     return re.sub(r"[\s#_-]*\d+$", "", name)
 
 
-def read(con: duckdb.DuckDBPyConnection, trace_id: int, *, end: str = "middle") -> Recorded:
-    """The programs of a recording; `end`: low, middle or high of the speeds that are assumed."""
-    return _Reader(con, trace_id, end).recorded
+def read(
+    con: duckdb.DuckDBPyConnection,
+    trace_id: int,
+    *,
+    end: str = "middle",
+    watched: Watched | None = None,
+) -> Recorded:
+    """The programs of a recording; `end`: low, middle or high of the speeds that are assumed.
+
+    `watched`: the process whose work and responses count. Its threads, and all others, that can
+    still run at the end of the recording then have more to do.
+    """
+    return _Reader(con, trace_id, end, watched).recorded
 
 
 class _Reader:
-    def __init__(self, con: duckdb.DuckDBPyConnection, trace_id: int, end: str) -> None:
-        self.con, self.trace_id = con, trace_id
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, trace_id: int, end: str, watched: Watched | None
+    ) -> None:
+        self.con, self.trace_id, self.watched = con, trace_id, watched
         self.machine = core_speeds.read(con, trace_id, end=end)
         self.place = {number: index for index, number in enumerate(self.machine.numbers)}
         self.waits: dict[str, int] = defaultdict(int)
         self.needed: dict[int, int] = {}
-        label, duration = self._rows("SELECT label, duration_ns FROM trace")[0]
+        label, duration, is_windows = self._rows(
+            "SELECT label, duration_ns, is_windows_source(source) FROM trace"
+        )[0]
+        self.duration_ns, self.is_windows = duration, is_windows
+        self.done: list[tuple[int, int, float, int]] = []
         self.programs = self._threads()
         self.states = self._states()
         # When each Present returned, by thread and time of the call.
@@ -100,15 +124,29 @@ class _Reader:
             self.machine,
             {utid: found for utid, found in self.programs.items() if found.ops},
             self.frames,
-            self._parking(),
-            self._quantum(),
-            self._boost(),
+            windows_rules.parking(con, trace_id, self.place),
+            windows_rules.quantum_ns(con, trace_id),
+            windows_rules.wake_boost(con, trace_id, self.programs),
             self.has_gpu,
             self.needed,
             pools.shared_out(self.programs, self.needed, self.tails),
             self._rows("SELECT count(*) FROM context_switch")[0][0],
             dict(self.waits),
+            None if is_windows else linux_rules.read(con, trace_id, len(self.place)),
+            watched,
+            self._goal(),
         )
+
+    def _goal(self) -> work.Goal | None:
+        if self.watched is None:
+            return None
+        answered = {
+            utid: work.responses(
+                (state[:3] for state in self.states.get(utid, ())), self.duration_ns
+            )
+            for utid in sorted(self.watched.utids)
+        }
+        return work.goal(self.done, answered)
 
     def _rows(self, select: str, order: str = "", where: str = "") -> list[Any]:
         text = f"{select} WHERE trace_id = ?{where}" + (f" ORDER BY {order}" if order else "")
@@ -143,10 +181,16 @@ class _Reader:
                 "SELECT prev_utid, mode(prev_ideal_cpu) FROM context_switch",
                 where=" AND prev_ideal_cpu IS NOT NULL GROUP BY prev_utid",
             )
+            if self.is_windows
+            # Where it is when the replay begins.
+            else self._rows(
+                "SELECT utid, arg_min(cpu, ts) FROM sched_slice", where=" GROUP BY utid"
+            )
         )
+        usual, default = ("min(priority)", 8) if self.is_windows else ("mode(priority)", 120)
         seen = dict(
             self._rows(
-                "SELECT utid, min(priority) FROM sched_slice",
+                f"SELECT utid, {usual} FROM sched_slice",
                 where=" AND priority IS NOT NULL GROUP BY utid",
             )
         )
@@ -163,7 +207,7 @@ class _Reader:
                 name or str(tid),
                 names.get(upid) or "",
                 upid,
-                priority if priority is not None else seen.get(utid, 8),
+                priority if priority is not None else seen.get(utid, default),
                 affinity.get(utid) or every,
                 self.place.get(ideal.get(utid, -1)),
                 utid in eco,
@@ -211,7 +255,7 @@ class _Reader:
         self.by_end = by_end
         # The ends of each thread's waits, and the starts, for pools that wait for their last job.
         self.blocked = {
-            utid: [(start, end) for start, end, state, *_ in states if state == "waiting"]
+            utid: [(start, end) for start, end, state, *_ in states if state in {"waiting", "new"}]
             for utid, states in self.states.items()
         }
         self.starts = {utid: [start for start, _ in found] for utid, found in self.blocked.items()}
@@ -289,18 +333,19 @@ class _Reader:
 
     def _program(self, program: Program) -> None:
         acts = sorted(self.acts.get(program.utid, ()), key=lambda act: act[0])
-        ops, work, charged, place = program.ops, 0.0, 0.0, 0
+        ops, pending, charged, place = program.ops, 0.0, 0.0, 0
+        is_watched = self.watched is not None and program.utid in self.watched.utids
         kinds = self.machine.machine.cpus
         presented: int | None = None
         absolute = self._is_absolute(program.utid)
 
         def flush() -> None:
-            nonlocal work, charged
-            paid = min(work, charged)
-            work, charged = work - paid, charged - paid
-            if work >= 100:
-                ops.append(Op("run", work))
-                work = 0.0
+            nonlocal pending, charged
+            paid = min(pending, charged)
+            pending, charged = pending - paid, charged - paid
+            if pending >= 100:
+                ops.append(Op("run", pending))
+                pending = 0.0
 
         def act(until: int) -> None:
             nonlocal place, charged, presented
@@ -320,17 +365,24 @@ class _Reader:
                         charged, presented = charged + CHARGED_NS, ts
                 place += 1
 
-        for start, end, state, cpu, reason in self.states.get(program.utid, ()):
+        states = self.states.get(program.utid, ())
+        if states and states[0][0] > 0 and (program.utid, states[0][1]) not in self.gate_of:
+            # It began later.
+            ops.append(Op("until", states[0][0]))
+        for start, end, state, cpu, reason in states:
             if state == "running" and cpu in self.place:
                 index = self.place[cpu]
                 program.running_ns[kinds[index].core_type] += end - start
                 at = start
                 while place < len(acts) and acts[place][0] < end:
                     ts = max(acts[place][0], at)
-                    work += self.machine.work_ns(index, at, ts)
+                    pending += self.machine.work_ns(index, at, ts)
                     act(ts)
                     at = ts
-                work += self.machine.work_ns(index, at, end)
+                pending += self.machine.work_ns(index, at, end)
+                if is_watched:
+                    ns = self.machine.work_ns(index, start, end)
+                    self.done.append((start, end, ns, program.utid))
             elif state == "ready":
                 program.ready_ns += end - start
             elif state in {"waiting", "new"}:
@@ -357,9 +409,25 @@ class _Reader:
                 flush()
                 ops.append(Op("sleep", end - start))
         act(1 << 62)
+        if self.watched is not None and self._goes_on(program.utid):
+            pending += LONGEST * self.duration_ns
         flush()
         if absolute:
             program.ops = pacing.completed(ops)
+
+    def _goes_on(self, utid: int) -> bool:
+        """Whether a thread can still run at the end of the recording."""
+        states = self.states.get(utid)
+        if not states or states[-1][2] not in {"running", "ready"}:
+            return False
+        return bool(states[-1][1] >= self.duration_ns - LATE_NS)
+
+    def _is_timer(self, utid: int, end: int, reason: str | None) -> bool:
+        """Whether a wait may have ended with a time. Linux does not record which interrupts are the
+        timer's."""
+        if self.is_windows:
+            return reason == "DelayExecution"
+        return reason == "S" and self.by_end.get((utid, end), (None, False))[1]
 
     def _wait(
         self, program: Program, start: int, end: int, reason: str | None, absolute: bool
@@ -371,7 +439,7 @@ class _Reader:
             ops.append(Op("wait", 0.0, (gate,)))
             return
         known = (program.utid, end) in self.by_end
-        timer = reason == "DelayExecution"
+        timer = self._is_timer(program.utid, end, reason)
         self.waits["timer" if timer else "device" if known else "unknown"] += 1
         ops.append(Op("until", end) if timer and absolute else Op("sleep", end - start))
 
@@ -380,7 +448,7 @@ class _Reader:
         found = [
             (start, end)
             for start, end, state, _, reason in self.states.get(utid, ())
-            if state == "waiting" and reason == "DelayExecution"
+            if state == "waiting" and self._is_timer(utid, end, reason)
         ]
         if len(found) < 4:
             return True
@@ -403,33 +471,3 @@ class _Reader:
         slow = program.running_ns.get("E", 0)
         if ran >= ECO_NS and slow >= ECO_SHARE * ran:
             program.eco |= any(kinds[index] != "E" for index in program.affinity)
-
-    def _parking(self) -> list[tuple[int, int, bool, bool]]:
-        return [
-            (ts or 0, self.place[cpu], bool(parked), bool(soft))
-            for ts, cpu, parked, soft in self._rows(
-                "SELECT ts, cpu, parked, soft_parked FROM cpu_parking", "ts NULLS FIRST, cpu"
-            )
-            if cpu in self.place and (ts is not None or parked or soft)
-        ]
-
-    def _quantum(self) -> int:
-        lengths = [
-            round(dur / 100_000) * 100_000
-            for (dur,) in self._rows(
-                "SELECT dur FROM sched_slice",
-                where=" AND end_reason = 'quantum_end' AND dur >= 1000000",
-            )
-        ]
-        return statistics.mode(sorted(lengths)) if len(lengths) >= 5 else DEFAULT_QUANTUM_NS
-
-    def _boost(self) -> int:
-        found: list[int] = []
-        for utid, priority in self._rows(
-            "SELECT utid, priority FROM sched_slice",
-            where=" AND wait_ns IS NOT NULL AND priority IS NOT NULL AND NOT is_idle",
-        ):
-            base = self.programs[utid].priority if utid in self.programs else 15
-            if base < 15 and priority >= base:
-                found.append(priority - base)
-        return min(statistics.mode(found), 6) if found else 0

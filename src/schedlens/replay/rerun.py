@@ -28,6 +28,10 @@ class Outcome:
     running_ns: dict[int, dict[str, int]] = field(default_factory=dict)
     """By thread and core type."""
     ready_ns: dict[int, int] = field(default_factory=dict)
+    goal_ns: int | None = None
+    """How long the watched threads took for the work of the goal; None: they did not do it."""
+    responses: dict[int, list[int]] = field(default_factory=dict)
+    """Times from a wakeup to the next wait, by watched thread."""
 
 
 def replay(recorded: Recorded) -> Outcome:
@@ -50,7 +54,8 @@ def replay(recorded: Recorded) -> Outcome:
     needed = [0] * (1 + max(recorded.needed, default=0))
     for gate, count in recorded.needed.items():
         needed[gate] = count
-    frames, marks, running, ready, _ = _decoders.replay(
+    watched = recorded.watched.utids if recorded.watched else frozenset()
+    frames, marks, running, ready, responses, reached, _ = _decoders.replay(
         [(cpu.core, cpu.smt_index > 0, cpu.core_type == "E", cpu.speed) for cpu in cpus],
         recorded.machine.machine.shared_speed,
         threads,
@@ -61,8 +66,11 @@ def replay(recorded: Recorded) -> Outcome:
         wake_boost=recorded.wake_boost,
         starved_ns=Rules().starved_ns,
         until_ns=recorded.duration_ns,
+        linux=recorded.linux.packed(utids) if recorded.linux else None,
+        watched=[place for place, utid in enumerate(utids) if utid in watched],
+        goal_ns=recorded.goal.work_ns if recorded.goal else 0.0,
     )
-    outcome = Outcome()
+    outcome = Outcome(goal_ns=reached[1] - reached[0] if reached else None)
     for place, utid in enumerate(utids):
         spent: dict[str, int] = defaultdict(int)
         for cpu, ns in zip(cpus, running[place], strict=True):
@@ -71,6 +79,8 @@ def replay(recorded: Recorded) -> Outcome:
         if spent:
             outcome.running_ns[utid] = spent
         outcome.ready_ns[utid] = ready[place]
+        if utid in watched:
+            outcome.responses[utid] = responses[place]
         if marks[place]:
             outcome.frames[utid] = [after - before for before, after in pairwise(marks[place])]
         elif frames[place]:

@@ -74,9 +74,11 @@ impl Replay {
                 Action::Run(work) => self.threads[index].work = work / TICK_NS as f64,
                 Action::Open(gates) => {
                     self.threads[index].work = SIGNAL_TICKS;
+                    self.waker = Some(cpu);
                     for gate in gates {
                         self.open(gate);
                     }
+                    self.waker = None;
                 }
                 Action::Wait(gate) => {
                     let gate = &mut self.gates[gate as usize];

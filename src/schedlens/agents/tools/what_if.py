@@ -1,4 +1,6 @@
-"""Predict how frames change if threads ran differently, by replaying the recorded threads.
+"""Predict what changes if threads ran differently, by replaying the recorded threads.
+
+The unit of gains is frames, or without them throughput or responses (p95) of a process.
 
 Without changes, tries those that the findings advise, and the best of them together. A recording
 whose unchanged replay does not match it predicts nothing: cannot_tell has the reason.
@@ -37,7 +39,7 @@ class Arguments(BaseModel):
     )  # fmt: skip
     recording: str | None = Field(None, description="The label of a recording; all by default.")
     process: str | None = Field(
-        None, description="The process whose frames count; the one with most by default."
+        None, description="The process whose frames or work counts; the one with most by default."
     )
 
 
@@ -74,20 +76,24 @@ def _parts(found: list[dict[str, Any]], source: str) -> list[Part]:
     columns = (
         "recording", "changes", "gain_pct",
         *(f"{name}{end}_ns" for name in figures for end in ("", "_low", "_high")),
-        "stutters", "cannot_tell",
+        "stutters", "throughput", "throughput_low", "throughput_high", "cannot_tell",
     )  # fmt: skip
     rows = [
         [one["recording"], " + ".join(made["changes"]), made["gain_pct"],
          *(
-             ((made["frames"] or {}).get(name) or {}).get(key)
+             ((made["frames"] or made["work"] or {}).get(name) or {}).get(key)
              for name in figures
              for key in ("value", "low", "high")
          ),
-         made["stutters"], made["why"]]
+         made["stutters"],
+         *(((made["work"] or {}).get("throughput") or {}).get(key)
+           for key in ("value", "low", "high")),
+         made["why"]]
         for one in found
         for made in one["predictions"]
     ]  # fmt: skip
-    known = ("recording", "frames", *(f"{name}_ns" for name in figures), "stutters",
+    known = ("recording", "unit", "frames", *(f"{name}_ns" for name in figures), "stutters",
+             "throughput",
              *(f"{name}_error" for name in figures), *_ERRORS, "assumed_speeds",
              "cannot_tell")  # fmt: skip
     return [
@@ -99,13 +105,14 @@ def _parts(found: list[dict[str, Any]], source: str) -> list[Part]:
 def _recorded(one: dict[str, Any]) -> list[Any]:
     """What is recorded, by how much the unchanged replay misses it, and speeds not recorded."""
     recorded, fidelity = one["recorded"] or {}, one["fidelity"] or {}
-    errors = fidelity.get("frames") or {}
+    errors = fidelity.get("frames") or fidelity.get("work") or {}
     assumed = [
         name for name, speed in (one.get("speeds") or {}).items() if speed["source"] == "assumed"
     ]
     return [
-        one["recording"], recorded.get("count"),
+        one["recording"], one.get("unit"),
+        recorded.get("count") if one.get("unit") == "frames" else None,
         *(recorded.get(name) for name in prediction.FIGURES), recorded.get("stutters"),
-        *(errors.get(name) for name in prediction.FIGURES),
+        recorded.get("throughput"), *(errors.get(name) for name in prediction.FIGURES),
         *(fidelity.get(name) for name in _ERRORS), ", ".join(assumed) or None, one["cannot_tell"],
     ]  # fmt: skip

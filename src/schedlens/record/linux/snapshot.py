@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from schedlens.machine import cgroups, cpu_list
+from schedlens.machine import cgroups, cpu_list, cpu_shares
 
 Row = dict[str, Any]
 
@@ -41,6 +41,8 @@ def take(edge: str, proc: Path = Path("/proc")) -> Row:
         "cpus": cpus,
         "threads": threads,
         "cgroups": groups,
+        "shares": _shares(proc, groups),
+        "autogroups": _autogroups(proc, threads),
     }
 
 
@@ -146,6 +148,23 @@ def _groups(proc: Path, threads: list[Row]) -> list[Row]:
     used = cgroups.with_ancestors({row["cgroup"] for row in threads if row["cgroup"]})
     used = sorted({*used, *cgroups.every(hierarchies)})
     return [cgroups.read(cgroup, hierarchies) for cgroup in used]
+
+
+def _shares(proc: Path, groups: list[Row]) -> dict[str, int]:
+    """The shares of the cgroups whose shares can be read."""
+    try:
+        hierarchies = cgroups.mounts((proc / "self/mountinfo").read_text("utf-8", "replace"))
+    except OSError:
+        return {}
+    found = {row["cgroup"]: cpu_shares.of_cgroup(row["cgroup"], hierarchies) for row in groups}
+    return {cgroup: shares for cgroup, shares in found.items() if shares is not None}
+
+
+def _autogroups(proc: Path, threads: list[Row]) -> dict[str, str]:
+    """The autogroups of processes, by process id."""
+    pids = dict.fromkeys(row["pid"] for row in threads)
+    found = {str(pid): cpu_shares.autogroup_of(pid, os.fspath(proc)) for pid in pids}
+    return {pid: text for pid, text in found.items() if text is not None}
 
 
 def _numbers(folder: str) -> list[str]:

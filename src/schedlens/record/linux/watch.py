@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from schedlens.machine import cgroups, cpu_list
+from schedlens.machine import cgroups, cpu_list, cpu_shares
 
 Row = dict[str, Any]
 
@@ -46,6 +46,8 @@ class Watch:
             thread = _Thread(row["pid"], begin["mono_ns"], row["cpus_allowed"], row["cgroup"])
             self._threads[row["tid"]] = thread
         self._groups: dict[str, Row] = {}
+        self._shares: dict[str, int] = {}
+        self._autogroups: dict[str, str] = {}
         try:
             text = (proc / "self/mountinfo").read_text("utf-8", "replace")
         except OSError:
@@ -79,9 +81,14 @@ class Watch:
 
         `threads`: readings that differ from the previous one, whose time is `since_mono_ns` (None
         if there is none); `cgroups`: the last reading of each cgroup, `ended` if it did not exist
-        at the end.
+        at the end. `shares` of these cgroups, and `autogroups` of new processes, as in snapshots.
         """
-        return {"threads": self._rows, "cgroups": list(self._groups.values())}
+        return {
+            "threads": self._rows,
+            "cgroups": list(self._groups.values()),
+            "shares": self._shares,
+            "autogroups": self._autogroups,
+        }
 
     def _run(self) -> None:
         all_at = 0.0
@@ -99,6 +106,9 @@ class Watch:
         pids = set(_numbers(self._proc))
         for pid in pids - self._pids:
             self._add_threads(pid, now)
+            group = cpu_shares.autogroup_of(pid, self._proc)
+            if group is not None:
+                self._autogroups[str(pid)] = group
         self._pids = pids
         for tid, thread in list(self._young.items()):
             if thread.pid not in pids or now - thread.born_ns > YOUNG_S * 1e9:
@@ -127,6 +137,9 @@ class Watch:
             row = cgroups.read(cgroup, self._hierarchies)
             if cgroups.was_readable(row):
                 self._groups[cgroup] = {**row, "mono_ns": time.monotonic_ns(), "ended": False}
+                shares = cpu_shares.of_cgroup(cgroup, self._hierarchies)
+                if shares is not None:
+                    self._shares[cgroup] = shares
             elif cgroup in self._groups:
                 # The last reading is a lower bound of its usage and throttling.
                 self._groups[cgroup] = {**self._groups[cgroup], "ended": True}

@@ -1,0 +1,137 @@
+"""Drawn recordings of Linux: the groups of threads, and what a change of them does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
+
+from schedlens.errors import ChangeError
+from schedlens.replay import alterations, linux_rules, prediction
+from schedlens.replay.prediction import Baseline, Refused
+from schedlens.replay.work import Work
+
+MS = 1_000_000
+ONE = [Cpu(0, 0)]
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with drawn_database() as database:
+        yield database
+
+
+def turns(names: dict[str, int], rounds: int, each: int = 4 * MS) -> list[Slice]:
+    """Threads with priorities that take turns on CPU 0 and never wait."""
+    slices, now = [], 0
+    for number in range(rounds):
+        for name, priority in names.items():
+            ready = (len(names) - 1) * each if number else now
+            slices.append(
+                Slice(name, 0, now, each, ready=ready, wait=0, priority=priority,
+                      end="quantum_end_or_yield")
+            )  # fmt: skip
+            now += each
+    return slices
+
+
+def drawn(con: duckdb.DuckDBPyConnection, names: dict[str, int], **settings: object) -> DrawnTrace:
+    rounds = 100
+    trace = DrawnTrace(con, turns(names, rounds), ONE, len(names) * rounds * 4 * MS)
+    for key, value in {"scheduler": "EEVDF", "hz": "250", **settings}.items():
+        trace.add("machine_setting", key=key, value=value)
+    return trace
+
+
+def pids(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    return dict(con.execute("SELECT name, pid FROM process").fetchall())
+
+
+def test_cgroups_and_autogroups_are_groups(con: duckdb.DuckDBPyConnection) -> None:
+    trace = drawn(con, {"web/W": 120, "shell/S": 120, "job/J": 120}, autogroup="1",
+                  cpu_shares='{"/slow": 512, "/": 1024}')  # fmt: skip
+    known = {str(pids(con)["shell"]): "/autogroup-7 nice -5"}
+    trace.add("machine_setting", key="autogroups", value=json.dumps(known))
+    trace.add("thread_cgroup", ts=0, tid=1, utid=trace.utid("web/W"), cgroup="/slow/web",
+              source="reading")  # fmt: skip
+    trace.add("snapshot_cgroup", ts=0, edge="end", cgroup="/slow", quota_ns=50 * MS,
+              period_ns=100 * MS)  # fmt: skip
+    rules = linux_rules.read(con, 1, 2)
+    found = {group.name: (group.parent, group.shares, group.quota_ns) for group in rules.groups}
+    job = f"session of {pids(con)['job']}"
+    assert found == {
+        "/": (None, 1024, None),
+        "/slow": (0, 512, 50 * MS),
+        "/slow/web": (1, 1024, None),
+        "/autogroup-7": (0, 1024 * 1.25**5, None),
+        job: (0, 1024, None),
+    }
+    names = {utid: rules.groups[place].name for utid, place in rules.of_thread.items()}
+    assert names == {
+        trace.utid("web/W"): "/slow/web",
+        trace.utid("shell/S"): "/autogroup-7",
+        trace.utid("job/J"): job,
+    }
+    assert (rules.tick_ns, rules.slice_ns) == (4 * MS, 1.4 * MS)
+
+
+def baseline(con: duckdb.DuckDBPyConnection, process: str) -> Baseline:
+    found = prediction.baseline(con, 1, process=process)
+    assert isinstance(found, Baseline), found
+    return found
+
+
+def test_without_frames_throughput_is_predicted(con: duckdb.DuckDBPyConnection) -> None:
+    drawn(con, {"web/W": 120, "job/J": 120})
+    base = baseline(con, "web")
+    assert base.unit == "throughput"
+    # It has the CPU half of the time.
+    assert isinstance(base.figures, Work)
+    assert base.figures.throughput == pytest.approx(0.5, rel=0.02)
+    gains = {}
+    for text in ("remove job", "nice J=5", "work W=-50%", "affinity J=0"):
+        made = prediction.predict(base, [alterations.parse(text)])
+        assert made.why is None
+        gains[text] = made.gain_pct
+    assert gains == {
+        "remove job": pytest.approx(100, abs=3),
+        # 3.05 of 4.05 instead of half.
+        "nice J=5": pytest.approx(50.6, abs=3),
+        "work W=-50%": pytest.approx(100, abs=3),
+        "affinity J=0": 0,
+    }
+
+
+def test_a_quota_can_be_set(con: duckdb.DuckDBPyConnection) -> None:
+    trace = drawn(con, {"web/W": 120, "job/J": 120})
+    trace.add("thread_cgroup", ts=0, tid=1, utid=trace.utid("job/J"), cgroup="/jobs",
+              source="reading")  # fmt: skip
+    made = prediction.predict(baseline(con, "web"), [alterations.parse("quota /jobs=0.2")])
+    assert made.gain_pct == pytest.approx(60, abs=4)
+    with pytest.raises(ChangeError, match="no cgroup is named '/job'"):
+        prediction.predict(baseline(con, "web"), [alterations.parse("quota /job=0.2")])
+
+
+def test_changes_of_windows_do_not_fit_linux(con: duckdb.DuckDBPyConnection) -> None:
+    drawn(con, {"web/W": 120, "job/J": 120})
+    with pytest.raises(ChangeError, match="priority is a setting of Windows: use nice"):
+        prediction.predict(baseline(con, "web"), [alterations.parse("priority W=9")])
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"scheduler": "CFS"}, "the recorded scheduler is CFS, and the replay has the rules"),
+        ({"scheduler": None}, "the recording does not say which scheduler its kernel has"),
+    ],
+)
+def test_another_scheduler_is_refused(
+    con: duckdb.DuckDBPyConnection, settings: dict[str, object], why: str
+) -> None:
+    drawn(con, {"web/W": 120, "job/J": 120}, **settings)
+    found = prediction.baseline(con, 1)
+    assert isinstance(found, Refused)
+    assert found.why.startswith(why)
