@@ -358,20 +358,26 @@ WHERE sched_slice.rowid = doubtful.row
 # slice that began in a gap.
 _UNWOKEN = """
 CREATE OR REPLACE TEMP TABLE unwoken_wait AS
-SELECT wait.rowid AS row, after.rowid AS after_row
-FROM sched_slice AS after
-JOIN thread_state AS wait ON wait.utid = after.utid AND wait.ts + wait.dur = after.ts
+WITH
+  -- Materialized, so that these few are looked up in the periods and not the other way round.
+  after AS MATERIALIZED (
+    SELECT rowid AS row, utid, ts
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND ready_ns IS NULL AND NOT is_idle AND NOT left_censored
+      AND EXISTS (FROM wakeup WHERE trace_id = $trace_id)
+  ),
+  wait AS MATERIALIZED (
+    SELECT wait.rowid AS row, after.row AS after_row, wait.utid, wait.ts
+    FROM thread_state AS wait
+    JOIN after ON after.utid = wait.utid AND after.ts = wait.ts + wait.dur
+    WHERE wait.state = 'waiting' AND wait.dur > 0
+  )
+SELECT wait.row, wait.after_row
+FROM wait
 JOIN thread_state AS before ON before.utid = wait.utid AND before.ts + before.dur = wait.ts
 ASOF JOIN gap ON wait.ts > gap.start_ns
-WHERE after.trace_id = $trace_id
-  AND after.ready_ns IS NULL
-  AND NOT after.is_idle
-  AND NOT after.left_censored
-  AND wait.state = 'waiting'
-  AND wait.dur > 0
-  AND before.state = 'running'
+WHERE before.state = 'running'
   AND (gap.end_ns > before.ts OR before.left_censored)
-  AND EXISTS (FROM wakeup WHERE trace_id = $trace_id)
 """
 
 _FORGET_WAITS = """

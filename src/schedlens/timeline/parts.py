@@ -85,7 +85,7 @@ WITH
     -- Periods that no row of ready_slice explains.
     SELECT t.utid, t.ts, t.ts + t.dur, {ready}
     FROM thread_state AS t
-    ANTI JOIN (SELECT DISTINCT utid, ready_ts FROM ready_slice WHERE trace_id = {one}) AS r
+    ANTI JOIN (SELECT utid, ready_ts FROM ready_slice WHERE trace_id = {one}) AS r
       ON r.utid = t.utid AND r.ready_ts = t.ts
     WHERE t.trace_id = {one} AND t.state = 'ready'
     UNION ALL
