@@ -1,0 +1,287 @@
+"""Faulty and fixed programs on this Linux: `linux_pairs.py [REPEATS] [KIND...]`, as root.
+
+Records each faulty program, predicts the fix from the recording alone, and measures what the fix
+really gains: each program counts its own iterations, or measures its own responses. Both are run
+in turn. The programs get most of the machine by the nice value of their autogroup, so that others
+disturb little.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import linux_faults
+
+from schedlens.replay import alterations, prediction
+
+SECONDS = 2.0
+GROUP = Path("/sys/fs/cgroup/cpu/schedlens-pair")
+MOST_SHARES = 262_144
+REPEATS = 10
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A fault and its fix."""
+
+    process: str
+    """Whose work or responses count."""
+    change: str
+    figure: str = "throughput"
+
+
+# Names of processes are those that the programs below set.
+KINDS = {
+    "nice": Kind("work", "nice bg=19"),
+    "background": Kind("work", "remove bg"),
+    "affinity": Kind("work", "affinity work=any"),
+    "quota": Kind("work", "quota /schedlens-pair=none"),
+    "half_quota": Kind("work", "quota /schedlens-pair=0.8"),
+    "work": Kind("work", "work work=-30%"),
+    "crowd": Kind("work", "remove bg"),
+    "real_time": Kind("work", "remove bg"),
+    "hand_off": Kind("ping", "affinity *=1"),
+    "game": Kind("game", "nice bg=19", "p95"),
+}
+
+
+def _count(work: int = 1000) -> None:
+    """Counts pieces of work; each is a loop."""
+    total, pieces, began = 0, 0, time.monotonic()
+    until = began + SECONDS
+    while time.monotonic() < until:
+        for number in range(work):
+            total += number
+        pieces += 1
+    print(f"pieces {pieces / (time.monotonic() - began)}", flush=True)
+
+
+def _answer() -> None:
+    """Works 4 ms of each 16, and prints the 95th percentile of the time that a turn takes."""
+    spent: list[float] = []
+    due = time.monotonic()
+    pieces = _pieces_in(0.004)
+    while len(spent) < SECONDS / 0.016:
+        due += 0.016
+        time.sleep(max(0.0, due - time.monotonic()))
+        for _ in range(pieces):
+            sum(range(1000))
+        spent.append(time.monotonic() - due)
+    print(f"p95 {sorted(spent)[round(0.95 * (len(spent) - 1))]}", flush=True)
+
+
+def _pieces_in(seconds: float) -> int:
+    """Pieces of work that an undisturbed CPU does in that time."""
+    best = float("inf")
+    for _ in range(20):
+        began = time.perf_counter()
+        for _ in range(20):
+            sum(range(1000))
+        best = min(best, time.perf_counter() - began)
+    return max(1, round(seconds * 20 / best))
+
+
+def _play(kind: str, fixed: bool) -> None:
+    """Starts the processes of a kind and waits for them."""
+    Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
+    both = sorted(os.sched_getaffinity(0))[:2]
+    bodies: list[tuple[str, Callable[[], None]]] = []
+
+    def of(name: str, number: int, body: Callable[[], None], **how: object) -> None:
+        bodies.extend([(name, lambda: _as(name, body, **how))] * number)  # type: ignore[arg-type]
+
+    def spin() -> None:
+        linux_faults.spin(SECONDS)
+
+    if kind == "nice":
+        of("work", 1, _count, cpus=both)
+        of("bg", 2, spin, cpus=both, nice=19 if fixed else 5)
+    elif kind == "background":
+        of("work", 2, _count, cpus=both)
+        of("bg", 0 if fixed else 2, spin, cpus=both)
+    elif kind == "affinity":
+        of("work", 2, _count, cpus=both if fixed else both[:1])
+    elif kind in {"quota", "half_quota"}:
+        of("work", 1, _count, cpus=both, group=GROUP)
+    elif kind == "work":
+        of("work", 2, lambda: _count(700 if fixed else 1000), cpus=both)
+    elif kind == "crowd":
+        of("work", 2, _count, cpus=both)
+        of("bg", 0 if fixed else 6, spin, cpus=both)
+    elif kind == "real_time":
+        of("work", 1, _count, cpus=both[1:])
+        of("bg", 0 if fixed else 1, _bursts, cpus=both[1:])
+    elif kind == "hand_off":
+        _ping(both, fixed)
+        return
+    elif kind == "game":
+        of("game", 1, _answer, cpus=both[1:])
+        of("bg", 2, spin, cpus=both[1:], nice=19 if fixed else 0)
+    children = []
+    for name, body in bodies:
+        child = os.fork()
+        if not child:
+            linux_faults.named(name)
+            body()
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def _as(
+    name: str,
+    body: Callable[[], None],
+    *,
+    cpus: list[int],
+    nice: int = 0,
+    group: Path | None = None,
+) -> None:
+    os.sched_setaffinity(0, cpus)
+    os.setpriority(os.PRIO_PROCESS, 0, nice)
+    if group is not None:
+        (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+    body()
+
+
+def _bursts() -> None:
+    """A real-time thread that takes 6 ms of each 20."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        linux_faults.spin(0.006)
+        time.sleep(0.014)
+
+
+def _ping(both: list[int], fixed: bool) -> None:
+    """Two processes that hand a token to each other: on two CPUs, or fixed on one."""
+    one, other = os.pipe(), os.pipe()
+    child = os.fork()
+    linux_faults.named("ping")
+    os.sched_setaffinity(0, both[1:] if fixed or not child else both[:1])
+    mine, theirs = (one[0], other[1]) if child else (other[0], one[1])
+    if child:
+        os.write(theirs, b".")
+    pieces, until = 0, time.monotonic() + SECONDS
+    while time.monotonic() < until and os.read(mine, 1):
+        sum(range(2000))
+        pieces += 1
+        os.write(theirs, b".")
+    if child:
+        print(f"pieces {pieces / SECONDS}", flush=True)
+        os.close(theirs)
+        os.waitpid(child, 0)
+    else:
+        os._exit(0)
+
+
+# Measuring and predicting.
+
+
+def measured(text: str) -> float:
+    """Pieces per second of all processes together, or the 95th percentile of responses."""
+    values = [float(line.split()[1]) for line in text.splitlines() if " " in line]
+    return sum(values)
+
+
+def _command(kind: str, fixed: bool) -> list[str]:
+    return [sys.executable, __file__, "play", kind, "fixed" if fixed else "faulty"]
+
+
+def _with_quota(kind: str, fixed: bool) -> None:
+    if "quota" not in kind:
+        return
+    GROUP.mkdir(exist_ok=True)
+    (GROUP / "cpu.shares").write_text(str(MOST_SHARES), encoding="ascii")
+    (GROUP / "cpu.cfs_period_us").write_text("100000", encoding="ascii")
+    part = 80_000 if kind == "half_quota" else -1
+    (GROUP / "cpu.cfs_quota_us").write_text(str(part if fixed else 40_000), encoding="ascii")
+
+
+def run(kind: str, *, fixed: bool) -> float:
+    """One run without a recorder."""
+    _with_quota(kind, fixed)
+    done = subprocess.run(
+        _command(kind, fixed), capture_output=True, text=True, check=True,
+        start_new_session=True,
+    )  # fmt: skip
+    return measured(done.stdout)
+
+
+def predicted(kind: str, folder: Path) -> tuple[float, float, float] | str:
+    """Predicted ratio of fixed to faulty, with its interval; or why there is none."""
+    _with_quota(kind, fixed=False)
+    bin_ = Path(sys.executable).parent
+    record = [str(bin_ / "collect"), "-o", str(folder), "--", *_command(kind, fixed=False)]
+    subprocess.run(record, capture_output=True, check=True)
+    analyze = [str(bin_ / "analyze"), str(folder), "--no-report", "--only", "thread_summary"]
+    subprocess.run(analyze, capture_output=True, check=False)
+    con = duckdb.connect(str(folder / "analysis.duckdb"), read_only=True)
+    try:
+        base = prediction.baseline(con, 1, process=KINDS[kind].process)
+        if isinstance(base, prediction.Refused):
+            return base.why
+        made = prediction.predict(base, [alterations.parse(KINDS[kind].change)])
+    finally:
+        con.close()
+    found = (made.work or {}).get(KINDS[kind].figure)
+    if found is None:
+        return made.why or f"the unchanged replay misses {KINDS[kind].figure}"
+    right = getattr(base.figures, KINDS[kind].figure)
+    return found.value / right, found.low / right, found.high / right
+
+
+def main() -> int:
+    """Prints a line for each kind: the true ratio, the predictions, and how many contain it."""
+    if sys.argv[1:2] == ["play"]:
+        _play(sys.argv[2], sys.argv[3] == "fixed")
+        return 0
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS
+    print(f"{'kind':<12} true ratio  predicted  low    high   within  cannot tell", flush=True)
+    if os.geteuid() != 0:
+        print("linux_pairs.py: must run as root, to weigh its programs", file=sys.stderr)
+        return 2
+    good = 0
+    kinds = sys.argv[2:] or list(KINDS)
+    for kind in kinds:
+        if "quota" in kind and not GROUP.parent.is_dir():
+            print(f"{kind:<12} left out: there is no cpu controller at {GROUP.parent}", flush=True)
+            continue
+        ratios, made, reasons = [], [], []
+        for _ in range(repeats):
+            before, after = run(kind, fixed=False), run(kind, fixed=True)
+            ratios.append(after / before)
+            with tempfile.TemporaryDirectory() as folder:
+                found = predicted(kind, Path(folder) / "session")
+            if isinstance(found, str):
+                reasons.append(found)
+            else:
+                made.append(found)
+        true = statistics.median(ratios)
+        line = f"{kind:<12} {true:10.2f}"
+        if made:
+            value, low, high = (statistics.median(one[at] for one in made) for at in range(3))
+            within = sum(low <= true <= high for _, low, high in made)
+            good += 2 * within >= len(made)
+            line += f"  {value:9.2f}  {low:5.2f}  {high:5.2f}  {within:2}/{len(made):<3}"
+            line += f"  {len(reasons)}"
+        else:
+            line += f"  {'':33}  {len(reasons)}"
+        print(line, flush=True)
+        for reason in dict.fromkeys(reasons):
+            print(f"    cannot tell: {reason}", flush=True)
+    print(f"{good} of {len(kinds)} kinds have the true ratio in most intervals", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
