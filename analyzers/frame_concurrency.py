@@ -2,7 +2,8 @@
 
 It is info for each process that presents if in at least 25 % of its frames more logical CPUs were
 busy on average than the machine has cores (SMT siblings then share), or if in at least 50 % of the
-frames its own threads used fewer than 2 CPUs on average (the threads then run one after another).
+frames its own threads used fewer than 2 CPUs on average (the threads then run one after another),
+also if each CPU in an unknown state ran one of them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
           any_value(cpus) AS cpus,
           100.0 * count(*) FILTER (WHERE cores > 0 AND cores < cpus AND busy > cores) / count(*)
             AS full_pct,
-          100.0 * count(*) FILTER (WHERE own_busy < {SERIAL_CPUS}) / count(*) AS serial_pct,
+          100.0 * count(*) FILTER (WHERE own_busy + unknown < {SERIAL_CPUS}) / count(*)
+            AS serial_pct,
         FROM ({asked}) AS f
         JOIN trace USING (trace_id)
         JOIN analysis_span AS w USING (trace_id)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from schedlens.ask import loss
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean
 from schedlens.output.wording import count, duration, number, percent, recordings, thread_name
 
@@ -58,7 +59,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         yield _switch_records_only(own[0], len(own) - 1)
     lost = sorted(
         (row for row in rows if _is_lossy(row)),
-        key=lambda row: (-_inner_pct(row), row["trace_id"]),
+        key=lambda row: (-loss.unknown_pct(row), row["trace_id"]),
     )
     if lost:
         yield _loss(scope, lost[0], len(lost) - 1)
@@ -78,27 +79,9 @@ def _switches(row: dict[str, Any]) -> int:
     return int(row["switches"] + row["repaired_switches"] + row["edge_repaired_switches"])
 
 
-def _inner_ns(row: dict[str, Any]) -> int | None:
-    """Unknown CPU time in the window without that of streams that end before the recording."""
-    unknown = row["unknown_cpu_ns"]
-    if unknown is None:
-        return None
-    if not row["switches"]:
-        # Without the scheduler's own event CPUs are unknown although no record was lost.
-        return int(min(unknown, row["gap_ns"] or 0))
-    return int(max(0, unknown - row["edge_ns"] - row["left_out_ns"]))
-
-
-def _inner_pct(row: dict[str, Any]) -> float:
-    inner = _inner_ns(row)
-    if not inner or row["unknown_cpu_pct"] is None:
-        return 0.0
-    return float(row["unknown_cpu_pct"] * inner / row["unknown_cpu_ns"])
-
-
 def _is_lossy(row: dict[str, Any]) -> bool:
     lost = row["gaps"] or row["events_lost"] or row["buffers_lost"]
-    return bool(lost) or _inner_pct(row) >= INFO_PCT
+    return bool(lost) or loss.unknown_pct(row) >= INFO_PCT
 
 
 def _blind(row: dict[str, Any], others: int) -> Finding:
@@ -160,8 +143,8 @@ def _whole(rows: list[dict[str, Any]]) -> Outcome:
 
 
 def _loss(scope: Scope, row: dict[str, Any], others: int) -> Finding:
-    share = _inner_pct(row)
-    inner = _inner_ns(row)
+    share = loss.unknown_pct(row)
+    inner = loss.unknown_ns(row)
     parts = []
     if row["gaps"]:
         in_window = f"{count(row['gaps'], 'gap')} in the window"

@@ -13,15 +13,15 @@ WITH
   presenter AS (SELECT DISTINCT trace_id, upid FROM chosen),
   -- Changes of each number: for the machine (upid 0), and for the threads of each process.
   step AS (
-    SELECT trace_id, 0 AS upid, ts, busy, ready, p, e, smt
+    SELECT trace_id, 0 AS upid, ts, busy, unknown, ready, p, e, smt
     FROM concurrency_slice
     SEMI JOIN presenter USING (trace_id)
     UNION ALL
-    SELECT trace_id, 0, ts + dur, -busy, -ready, -p, -e, -smt
+    SELECT trace_id, 0, ts + dur, -busy, -unknown, -ready, -p, -e, -smt
     FROM concurrency_slice
     SEMI JOIN presenter USING (trace_id)
     UNION ALL
-    SELECT s.trace_id, t.upid, unnest([s.ts, s.ts + s.dur]), unnest([1, -1]), 0, 0, 0, 0
+    SELECT s.trace_id, t.upid, unnest([s.ts, s.ts + s.dur]), unnest([1, -1]), 0, 0, 0, 0, 0
     FROM cpu_state AS s
     JOIN thread AS t ON t.utid = s.utid
     SEMI JOIN presenter ON presenter.upid = t.upid
@@ -33,7 +33,7 @@ WITH
     SELECT *, 0 AS sign, NULL AS frame, NULL AS own FROM step
     UNION ALL
     SELECT trace_id, unnest([0, 0, upid, upid]), unnest([start_ns, end_ns, start_ns, end_ns]),
-      0, 0, 0, 0, 0, unnest([-1, 1, -1, 1]), frame, upid,
+      0, 0, 0, 0, 0, 0, unnest([-1, 1, -1, 1]), frame, upid,
     FROM chosen
   ),
   level AS (
@@ -46,6 +46,7 @@ WITH
       row_number() OVER sofar AS place,
       lead(ts) OVER sofar - ts AS dur,
       sum(busy) OVER sofar AS busy,
+      sum(unknown) OVER sofar AS unknown,
       sum(ready) OVER sofar AS ready,
       sum(p) OVER sofar AS p,
       sum(e) OVER sofar AS e,
@@ -61,6 +62,7 @@ WITH
       frame,
       sign,
       sum(busy * dur) OVER sofar AS busy,
+      sum(unknown * dur) OVER sofar AS unknown,
       sum(ready * dur) OVER sofar AS ready,
       sum(p * dur) OVER sofar AS p,
       sum(e * dur) OVER sofar AS e,
@@ -76,6 +78,7 @@ WITH
       frame,
       sum(sign * busy) FILTER (WHERE of_machine) AS busy,
       sum(sign * busy) FILTER (WHERE NOT of_machine) AS own_busy,
+      sum(sign * unknown) FILTER (WHERE of_machine) AS unknown,
       sum(sign * ready) FILTER (WHERE of_machine) AS ready,
       sum(sign * p) FILTER (WHERE of_machine) AS p,
       sum(sign * e) FILTER (WHERE of_machine) AS e,
@@ -125,6 +128,8 @@ SELECT
   s.busy / c.dur_ns AS busy,
   -- Mean number of CPUs running threads of this process.
   coalesce(s.own_busy, 0) / c.dur_ns AS own_busy,
+  -- Mean number of logical CPUs in an unknown state: busy and own_busy may be higher by it.
+  s.unknown / c.dur_ns AS unknown,
   -- Mean number of ready threads.
   s.ready / c.dur_ns AS ready,
   -- Mean number of P or U cores with a busy CPU.

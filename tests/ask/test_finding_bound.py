@@ -9,7 +9,7 @@ from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 from schedlens.ask.findings import Finding, Metric, Scope
 from schedlens.ask.judging import judge_all
-from schedlens.ask.loss import bounded
+from schedlens.ask.loss import bounded, limited
 
 MS = 1_000_000
 
@@ -102,3 +102,17 @@ def test_unknown_time_of_a_cpu_bounds_running_time(trace: DrawnTrace) -> None:
 def test_bound_from_the_analyzer_is_kept_and_named(trace: DrawnTrace) -> None:
     assert said(trace, "ready", bound="at_least") == LEAST
     assert said(trace, "ready", bound="range") == ("range", EXACT[1])
+
+
+def detailed(detail: str, missed_pct: float | None) -> str:
+    finding = Finding("waited", "warning", "Waited", detail, "Wait.", "FROM trace", trace_id=1)
+    return limited(finding, missed_pct).detail
+
+
+def test_amounts_without_bound_are_of_what_was_recorded() -> None:
+    note = " 12.3 % of the CPU time is unknown; amounts are of what was recorded."
+    for plain in ("A ran at least 12 ms, 3 ms of it alone.", "A ran 43.6 % of the time on E."):
+        assert detailed(plain, 12.3) == plain + note
+        assert detailed(plain, None) == plain
+    for bounded_already in ("A ran at least 12 ms, up to 3 ms alone.", "A took turns with B."):
+        assert detailed(bounded_already, 12.3) == bounded_already

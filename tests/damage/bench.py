@@ -106,7 +106,7 @@ class Bench:
         for query in self.queries:
             left_out = query.full_name in without
             # What the analyzers asked is already answered.
-            rows = [] if left_out else scope.rows(_text(query, unlimited))
+            rows = [] if left_out else scope.rows(_text(query, unlimited, scope))
             answers.rows[query.full_name] = rows
         self.read_states(answers)
         for (name,) in self.con.execute(_STORED).fetchall():
@@ -143,11 +143,11 @@ def _is_asked(query: Query) -> bool:
     return (claims and query.full_name != "median_rank") or query.full_name in _OF_FINDINGS
 
 
-def _text(query: Query, unlimited: bool) -> str:
+def _text(query: Query, unlimited: bool, scope: Scope) -> str:
     if unlimited and query.name in _ALL_ROWS:
         return f"FROM {_ALL_ROWS[query.name]}"
     if not unlimited or query.name not in _UNLIMITED:
-        return f"FROM {query.full_name}"
+        return scope.call(query.full_name)
     sql = query.sql
     for limited, free in _UNLIMITED[query.name]:
         if limited not in sql:

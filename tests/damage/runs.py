@@ -68,7 +68,7 @@ class Player:
         self._folder.cleanup()
 
     def source(self, seed: int, format_: str) -> tuple[Source, Answers]:
-        """The source of that seed, loaded whole, with the answers about its inner part."""
+        """The source of that seed, loaded whole, with what is already answered about it."""
         if self._source is None or self._source[0] != (seed, format_):
             source = sources.draw(seed, format_, self.folder)
             path = self.folder / f"whole-{source.recording.label}"
@@ -77,10 +77,6 @@ class Player:
             path.unlink()
             if isinstance(whole, str):
                 raise AssertionError(f"{source.name} cannot be loaded: {whole}")
-            length = whole.duration_ns - whole.first_ns
-            edge = int(length * _EDGE)
-            window = (whole.first_ns + edge, whole.duration_ns - edge)
-            self.whole_bench.ask(whole, window, unlimited=True)
             self._source = ((seed, format_), source, whole)
         return self._source[1], self._source[2]
 
@@ -136,7 +132,7 @@ class Player:
         )
         if window[1] <= window[0]:
             return
-        if window != whole.window:
+        if window != whole.window or not whole.rows:
             self.whole_bench.ask(whole, window, unlimited=True)
         self.bench.ask(
             damaged, (window[0] - shift, window[1] - shift), without=self.bench.empty(whole)

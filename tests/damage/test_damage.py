@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,9 @@ from damage.perf_file import PerfFile
 from damage.runs import Player
 from damage.sources import FORMATS
 from damage.stream import Plan
+from schedlens.ask import judging, loss
 from schedlens.ask.catalog import Query
+from schedlens.ask.findings import Scope
 from schedlens.load.recording import Recording
 
 pytestmark = pytest.mark.slow
@@ -265,6 +268,22 @@ def test_sample_of_damaged_recordings_meets_targets() -> None:
         *runs.tasks(8, 3, ["perf"], ["one_lost", "burst_lost", "random_lost"]),
     ]
     assert score.verdict(list(runs.play_all(given, 1, None))) == []
+
+
+def test_findings_of_a_damaged_recording_leave_no_amount_exact(player: Player) -> None:
+    run = player.play(SEED, "etl", "most_lost")
+    assert run.failure is None
+    scope = Scope(player.bench.con)
+    (missed,) = loss.missed(scope).values()
+    assert 10 < missed < 90
+    found = judging.judge_all(scope).findings
+    analyzers = judging.analyzers()
+    judged = [one for one in found if analyzers[one.analyzer].metric != "measured"]
+    assert judged
+    plain = [one.detail for one in judged if "amounts are of what was recorded" not in one.detail]
+    # What the others state is bounded.
+    amounts = re.findall(r"(.{0,9})\b\d[\d.,]*\u00a0(?:ns|us|ms|s|%)", "\n".join(plain))
+    assert [one for one in amounts if not one.endswith(("at least ", "at most ", "up to "))] == []
 
 
 # Each once led to a false claim.

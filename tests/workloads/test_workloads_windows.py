@@ -24,7 +24,7 @@ from schedlens.record import workload_program
 from schedlens.record.windows import topology
 
 WHY_NOT = wine.missing()
-pytestmark = [pytest.mark.alone, pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")]
 
 SAMPLE = struct.Struct("<IHHIIqqQQ")
 

@@ -12,9 +12,8 @@ from typing import Any, cast
 
 import duckdb
 
-from schedlens.ask import added_up, gains, waiting_code
+from schedlens.ask import added_up, gains, loss, waiting_code
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, ordered
-from schedlens.ask.loss import bounded
 from schedlens.output.wording import unbroken
 
 Judge = Callable[[Scope], Iterable[Finding | Outcome]]
@@ -84,6 +83,7 @@ def judge_all(
     for row in scope.rows("FROM command_thread"):
         commands.setdefault(row["trace_id"], set()).add(row["utid"])
     windows = {row["trace_id"]: row["dur_ns"] for row in scope.rows("FROM analysis_span")}
+    missed = loss.missed(scope)
     findings: list[Finding] = []
     outcomes: list[Outcome] = []
     chosen = {name: each for name, each in analyzers().items() if not wanted or name in wanted}
@@ -104,7 +104,9 @@ def judge_all(
             outcomes.append(Outcome("left_out", LEFT_OUT, analyzer=name))
             continue
         own = [
-            _worded(_bounded(scope, _of_command(finding, commands), analyzer, windows), name)
+            _worded(
+                _bounded(scope, _of_command(finding, commands), analyzer, windows, missed), name
+            )
             for finding in concluded
             if isinstance(finding, Finding) and finding.trace_id not in blind
         ]
@@ -125,10 +127,16 @@ def judge_all(
 
 
 def _bounded(
-    scope: Scope, finding: Finding, analyzer: Analyzer, windows: dict[int, int]
+    scope: Scope,
+    finding: Finding,
+    analyzer: Analyzer,
+    windows: dict[int, int],
+    missed: dict[int, float],
 ) -> Finding:
-    """The finding with the bound of its cost, and what a long cost is added up over."""
-    made = bounded(scope, finding, analyzer.metric)
+    """The finding with the bound of its cost, what is not bounded, and what it is added up over."""
+    made = loss.bounded(scope, finding, analyzer.metric)
+    if analyzer.metric != "measured":
+        made = loss.limited(made, missed.get(finding.trace_id or 0))
     window_ns = windows.get(finding.trace_id or 0)
     return made if window_ns is None else added_up.worded(scope, made, window_ns)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from schedlens.ask.findings import Finding, Metric, Scope
 from schedlens.output.wording import duration, percent, with_bound
@@ -12,6 +13,12 @@ from schedlens.output.wording import duration, percent, with_bound
 _UNBOUNDED = re.compile(
     r"\b(frame_ledger|frame_parking|background_running|sharing_by_affinity|path_switch)\b"
 )
+# A time or share in a finding's words, and the word that bounds it.
+_AMOUNT = re.compile(
+    r"(at least |at most |up to |about |between )?\d[\d.,]*[ \u00a0](?:ns|us|ms|s|%)"
+)
+# Below this share of unknown CPU time, what was recorded is as good as the whole.
+_MISSED_PCT = 0.1
 _NOT_EXACT = " Records were lost: the cost is not exact."
 
 
@@ -99,3 +106,40 @@ def _overlap(table: str, which: str) -> str:
         f"AND s.state = 'unknown' AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns "
         f"AND {which}"
     )
+
+
+def unknown_ns(row: dict[str, Any]) -> int | None:
+    """Unknown CPU time of a row of `trace_quality`, without that of streams that end early, ns."""
+    unknown = row["unknown_cpu_ns"]
+    if unknown is None:
+        return None
+    if not row["switches"]:
+        # Without the scheduler's own event CPUs are unknown although no record was lost.
+        return int(min(unknown, row["gap_ns"] or 0))
+    return int(max(0, unknown - row["edge_ns"] - row["left_out_ns"]))
+
+
+def unknown_pct(row: dict[str, Any]) -> float:
+    """The same as a share of all CPU time in the window, percent."""
+    unknown = unknown_ns(row)
+    if not unknown or row["unknown_cpu_pct"] is None:
+        return 0.0
+    return float(row["unknown_cpu_pct"] * unknown / row["unknown_cpu_ns"])
+
+
+def missed(scope: Scope) -> dict[int, float]:
+    """The recordings in which CPU time is unknown, and its share in percent."""
+    rows = scope.rows(f"SELECT * FROM ({scope.call('trace_quality')})")
+    shares = {row["trace_id"]: unknown_pct(row) for row in rows}
+    return {trace_id: pct for trace_id, pct in shares.items() if pct >= _MISSED_PCT}
+
+
+def limited(finding: Finding, missed_pct: float | None) -> Finding:
+    """The finding; its detail says so if it gives amounts without a bound despite missing records.
+
+    `missed_pct`: the share of CPU time that is unknown; None if it is negligible.
+    """
+    if missed_pct is None or all(found[1] for found in _AMOUNT.finditer(finding.detail)):
+        return finding
+    note = f" {percent(missed_pct)} of the CPU time is unknown; amounts are of what was recorded."
+    return replace(finding, detail=finding.detail + note)
