@@ -27,6 +27,7 @@ _WHY = {
     "kernel_hidden": "hides its addresses",
     "generated_code": "is generated code without a perf map",
     "no_file": "is provided by the kernel",
+    "pdb_missing": "has no names here",
     "unmapped": "is in no recorded mapping",
 }
 _KINDS = {"switch": "context switches", "wakeup": "wakeups", "sample": "samples"}
@@ -93,4 +94,4 @@ def _missing(scope: Scope) -> Iterable[Finding]:
 
 
 def _module(module: str | None) -> str:
-    return "Code" if module is None else module.rpartition("/")[2]
+    return "Code" if module is None else module.replace("\\", "/").rpartition("/")[2]

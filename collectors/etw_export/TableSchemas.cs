@@ -69,7 +69,7 @@ namespace Schedlens.EtwExport
                     "prev_wait_reason INTEGER", "prev_wait_mode INTEGER", "prev_priority INTEGER",
                     "next_priority INTEGER", "prev_preempted BOOLEAN", "prev_ideal_cpu INTEGER",
                     "prev_cstate INTEGER", "prev_remaining_quantum INTEGER", "stack_id BIGINT",
-                    "source VARCHAR!") },
+                    "next_stack_id BIGINT", "source VARCHAR!") },
                 { "wakeup", Table(
                     "trace_id BIGINT!", "ts BIGINT!", "cpu INTEGER!", "seq BIGINT!", "utid BIGINT",
                     "waker_utid BIGINT", "prev_cpu INTEGER", "target_cpu INTEGER", "kind VARCHAR!",

@@ -71,7 +71,8 @@ WITH
       ('counters', 'performance counters at switches',
         'collect on a machine with a PMU, or collect --counters EVENT',
         'HardwareCounter'),
-      ('stacks', 'stacks', 'collect --stacks', NULL),
+      ('stacks', 'stacks', 'collect --stacks', 'collect --stacks'),
+      ('samples', 'samples', 'collect --samples 99', 'SampledProfile'),
       ('snapshots', 'snapshots at the start and end of a step', 'collect', NULL),
       ('cgroups', 'snapshots of cgroups', 'collect', NULL),
       ('workers', 'a workload that counts its work',
@@ -161,6 +162,8 @@ WITH
     SELECT trace_id, 'counters' FROM counter_sample GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'stacks' FROM stack GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'samples' FROM sample GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'snapshots' FROM snapshot_cpu
     GROUP BY trace_id HAVING count(DISTINCT edge) = 2

@@ -115,6 +115,11 @@ WITH
       count(DISTINCT utid) FILTER (WHERE state = 'unknown' AND dur > 0) AS threads_unknown,
     FROM slice
     GROUP BY trace_id
+  ),
+  stacked AS (
+    SELECT trace_id, 100.0 * sum(with_stack) / sum(records) AS with_stack_pct
+    FROM stack_coverage(p_trace_id)
+    GROUP BY trace_id
   )
 SELECT
   -- Recording.
@@ -176,6 +181,8 @@ SELECT
   coalesce(alive.threads_ran, 0) AS threads_ran,
   -- Threads whose state is unknown for part of the window.
   coalesce(alive.threads_unknown, 0) AS threads_unknown,
+  -- Switches, wakeups and samples that have a stack, percent; null without stacks. (no bounds)
+  stacked.with_stack_pct,
 FROM trace
 JOIN span USING (trace_id)
 LEFT JOIN switched USING (trace_id)
@@ -187,4 +194,5 @@ LEFT JOIN gap USING (trace_id)
 LEFT JOIN trouble USING (trace_id)
 LEFT JOIN cpus USING (trace_id)
 LEFT JOIN alive USING (trace_id)
+LEFT JOIN stacked USING (trace_id)
 ORDER BY trace.trace_id;

@@ -119,7 +119,8 @@ CREATE TABLE context_switch (
   prev_ideal_cpu INTEGER,          -- Ideal processor (Windows).
   prev_cstate INTEGER,             -- Idle state that the CPU was in before (Windows).
   prev_remaining_quantum INTEGER,  -- Remaining quantum of prev_utid, the number as recorded (Windows); NULL if the record has none.
-  stack_id BIGINT,                 -- Stack of prev_utid as it left the CPU; NULL if not recorded.
+  stack_id BIGINT,                 -- Stack of prev_utid as it left the CPU (Linux); NULL if not recorded.
+  next_stack_id BIGINT,            -- Stack of next_utid, which is where it waited or was preempted (Windows); NULL if not recorded.
   source VARCHAR NOT NULL          -- switch: a scheduler event; switch_event: a pair of PERF_RECORD_SWITCH.
 );
 

@@ -17,14 +17,14 @@ CREATE TABLE frame_symbol (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   frame_id BIGINT NOT NULL,        -- Number, unique in the database.
   module VARCHAR,                  -- File that contains the code; [kernel], [MODULE] of the kernel, [vdso], or [anonymous] for generated code; NULL: no mapping recorded.
-  build_id VARCHAR,                -- Build id of the file, in hexadecimal; NULL if not recorded.
-  address BIGINT NOT NULL,         -- Offset in the file; in the kernel and in generated code the address (unsigned 64 bits, read as signed).
+  build_id VARCHAR,                -- Build id of the file, in hexadecimal (Windows: signature and age of its PDB); NULL if not recorded.
+  address BIGINT NOT NULL,         -- Offset in the file (Windows: from where it is loaded); in the kernel of Linux and in generated code the address (unsigned 64 bits, read as signed).
   symbol VARCHAR,                  -- Name of the function, demangled; NULL if unknown.
   file VARCHAR,                    -- Source file; NULL without debug information.
   line INTEGER,                    -- Line in it; NULL without debug information.
   is_inlined BOOLEAN NOT NULL,     -- The compiler inlined the function into the next one outwards.
   is_kernel BOOLEAN NOT NULL,      -- Code of the kernel.
-  unknown_reason VARCHAR           -- Why the name is unknown: file_missing, other_build, unreadable, stripped (exported functions only), no_symbol, kernel_hidden, generated_code (no perf map), no_file (vdso) or unmapped; NULL if it is known.
+  unknown_reason VARCHAR           -- Why the name is unknown: file_missing, other_build, unreadable, stripped (exported functions only), no_symbol, kernel_hidden, generated_code (no perf map), no_file (vdso), pdb_missing (Windows) or unmapped; NULL if it is known.
 );
 
 CREATE TABLE sample (
@@ -33,7 +33,7 @@ CREATE TABLE sample (
   cpu INTEGER NOT NULL,            -- Logical CPU.
   seq BIGINT NOT NULL,             -- Position in this CPU's stream, over all kinds of records.
   utid BIGINT,                     -- Thread that ran.
-  event VARCHAR,                   -- What was sampled: cpu-clock, cycles, ...
-  period BIGINT,                   -- Events that the sample stands for; NULL if not recorded.
+  event VARCHAR,                   -- What was sampled: cpu-clock, cycles, SampledProfile, ...
+  period BIGINT,                   -- Events that the sample stands for (SampledProfile: ns); NULL if not recorded.
   stack_id BIGINT                  -- Stack of the thread; NULL if not recorded.
 );

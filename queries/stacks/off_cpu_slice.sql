@@ -28,13 +28,7 @@ WITH
     SEMI JOIN who ON who.utid = s.utid
     SEMI JOIN span ON span.trace_id = s.trace_id
   ),
-  left_with AS (
-    SELECT prev_utid AS utid, ts, max(stack_id) AS stack_id
-    FROM context_switch
-    SEMI JOIN span USING (trace_id)
-    WHERE prev_utid IS NOT NULL
-    GROUP BY prev_utid, ts
-  )
+  left_with AS (SELECT utid, ts, stack_id FROM left_stack(p_trace_id))
 SELECT
   -- Recording.
   f.trace_id,

@@ -3,15 +3,22 @@
 -- p_trace_id: only this recording; null for all.
 WITH RECURSIVE
   record AS (
-    SELECT s.trace_id, 'switch' AS kind, s.stack_id, count(*) AS records
+    -- Linux records the stack of the thread that leaves, Windows that of the one switched in.
+    SELECT
+      s.trace_id,
+      'switch' AS kind,
+      coalesce(s.stack_id, s.next_stack_id) AS stack_id,
+      count(*) AS records,
     FROM context_switch AS s
-    LEFT JOIN thread AS t ON t.utid = s.prev_utid
+    JOIN trace USING (trace_id)
+    LEFT JOIN thread AS t
+      ON t.utid = CASE WHEN trace.source = 'etw' THEN s.next_utid ELSE s.prev_utid END
     WHERE NOT coalesce(t.is_idle, FALSE) AND s.source = 'switch'
     GROUP BY ALL
     UNION ALL
     SELECT trace_id, 'wakeup', stack_id, count(*)
     FROM wakeup
-    WHERE kind = 'waking' OR stack_id IS NOT NULL
+    WHERE kind IN ('waking', 'ready') OR stack_id IS NOT NULL
     GROUP BY ALL
     UNION ALL
     SELECT s.trace_id, 'sample', s.stack_id, count(*)
@@ -58,7 +65,7 @@ WITH RECURSIVE
 SELECT
   -- Recording.
   total.trace_id,
-  -- switch: a thread leaves its CPU; wakeup: a thread wakes another; sample: a thread runs.
+  -- switch: a thread leaves its CPU (Windows: is switched in); wakeup: a thread wakes another; sample: a thread runs.
   total.kind,
   -- Records, without those of idle threads.
   total.records,

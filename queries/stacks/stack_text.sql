@@ -6,7 +6,7 @@ WITH RECURSIVE
   used AS (
     SELECT DISTINCT trace_id, stack_id
     FROM (
-      SELECT trace_id, stack_id FROM context_switch
+      SELECT trace_id, coalesce(stack_id, next_stack_id) AS stack_id FROM context_switch
       UNION ALL
       SELECT trace_id, stack_id FROM wakeup
       UNION ALL
@@ -25,6 +25,11 @@ WITH RECURSIVE
       symbol IS NOT NULL AND NOT is_kernel AND module NOT LIKE '[%'
         AND NOT regexp_matches(
           module, '/(ld-linux|libc|libm|libpthread|librt|libstdc\+\+|libgcc_s|libdl)[-.][^/]*$'
+        )
+        AND NOT regexp_matches(
+          module,
+          '\\(ntdll|kernel32|kernelbase|win32u|user32|wow64\w*|ucrtbase|msvcr\w*|msvcp\w*|vcruntime\w*)\.dll$',
+          'i'
         )
         AND NOT regexp_matches(symbol, '^<?(std|core|alloc|parking_lot(_core)?)::') AS is_own,
       is_kernel,
@@ -51,8 +56,8 @@ SELECT
   string_agg(replace(frame, ';', ':'), ';' ORDER BY depth) AS folded,
   -- Innermost function outside the kernel; null if the stack is in the kernel only.
   arg_max(frame, depth) FILTER (WHERE NOT is_kernel) AS user_frame,
-  -- Innermost named function outside the kernel, the C library, and the standard libraries of C++
-  -- and Rust; null if there is none.
+  -- Innermost named function outside the kernel, the C library or the system's libraries of Windows,
+  -- and the standard libraries of C++ and Rust; null if there is none.
   arg_max(frame, depth) FILTER (WHERE is_own) AS own_frame,
   -- Innermost function.
   arg_max(frame, depth) AS frame,

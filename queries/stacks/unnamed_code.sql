@@ -6,7 +6,7 @@ WITH RECURSIVE
   record AS (
     SELECT trace_id, stack_id, count(*) AS records
     FROM (
-      SELECT trace_id, stack_id FROM context_switch
+      SELECT trace_id, coalesce(stack_id, next_stack_id) AS stack_id FROM context_switch
       UNION ALL
       SELECT trace_id, stack_id FROM wakeup
       UNION ALL
@@ -66,6 +66,7 @@ SELECT
     WHEN 'unmapped'
       THEN 'The address is in no recorded mapping: record with --stacks dwarf, or build with '
         || '-fno-omit-frame-pointer'
+    WHEN 'pdb_missing' THEN 'None yet: names from PDB files are not read'
     WHEN 'unreadable' THEN 'Check that the file is a complete ELF file that you may read'
     WHEN 'no_file' THEN 'None: the kernel provides this code, and no file contains it'
     ELSE 'Build with -g, and with -fno-omit-frame-pointer or record with --stacks dwarf'

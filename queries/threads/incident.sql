@@ -121,8 +121,8 @@ WITH
   left_with AS (
     SELECT b.trace_id, coalesce(t.own_frame, t.user_frame, t.frame) AS code
     FROM blamed AS b
-    JOIN context_switch AS c
-      ON c.trace_id = b.trace_id AND c.prev_utid = b.utid AND c.ts BETWEEN b.from_ns AND b.to_ns
+    JOIN left_stack(p_trace_id) AS c
+      ON c.trace_id = b.trace_id AND c.utid = b.utid AND c.ts BETWEEN b.from_ns AND b.to_ns
       AND (b.cpu IS NULL OR c.cpu = b.cpu)
     JOIN stack_text(p_trace_id) AS t ON t.stack_id = c.stack_id
     QUALIFY row_number() OVER (PARTITION BY b.trace_id ORDER BY c.ts DESC) = 1

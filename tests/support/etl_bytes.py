@@ -88,6 +88,52 @@ def ready(ts: int, tid: int, *, in_dpc: bool = False) -> bytes:
     return perfinfo(0x0532, 2, ts, struct.pack("<IbbBB", tid, 1, 0, in_dpc, 0))
 
 
+def sampled_profile(ts: int, tid: int, address: int, *, pointer: int = 8) -> bytes:
+    """SampledProfile of version 2."""
+    payload = struct.pack("<Q" if pointer == 8 else "<I", address) + struct.pack(
+        "<IHBB", tid, 1, 0, 0
+    )
+    return perfinfo(0x0F2E, 2, ts, payload, pointer)
+
+
+def stack_walk(
+    ts: int, event: int, ids: tuple[int, int], addresses: Sequence[int], *, pointer: int = 8
+) -> bytes:
+    """A part of the stack of the event at `event`; `ids`: process and thread."""
+    form = "Q" if pointer == 8 else "I"
+    payload = struct.pack(f"<qII{len(addresses)}{form}", event, *ids, *addresses)
+    return perfinfo(0x1820, 2, ts, payload, pointer)
+
+
+def stack_key(ts: int, event: int, ids: tuple[int, int], key: int, *, kernel: bool) -> bytes:
+    """The same, with a key instead of the addresses."""
+    hook = 0x1825 if kernel else 0x1826
+    return perfinfo(hook, 2, ts, struct.pack("<qIIQ", event, *ids, key))
+
+
+def stack_definition(ts: int, key: int, addresses: Sequence[int], *, opcode: int = 0x24) -> bytes:
+    """What a key stands for: 0x22 create, 0x23 delete, 0x24 rundown."""
+    payload = struct.pack(f"<Q{len(addresses)}Q", key, *addresses)
+    return perfinfo(0x1800 | opcode, 2, ts, payload)
+
+
+def image(ts: int, pid: int, base: int, size: int, path: str, *, hook: int = 0x1403) -> bytes:
+    """An image of version 3 is loaded, unloaded, or listed; process 0 is the kernel."""
+    payload = struct.pack("<QQIIIIQ16x", base, size, pid, 0, 7, 0, base)
+    payload += path.encode("utf-16-le") + bytes(2)
+    return system(hook, 3, ts, payload, ids=(pid, 0xFFFFFFFF))
+
+
+# KernelTraceControl's ImageID.
+IMAGE_ID = bytes.fromhex("d775e6b35425184f830b2762732560de")
+
+
+def rsds(ts: int, pid: int, base: int, guid: bytes, age: int, name: str) -> bytes:
+    """DbgID_RSDS: the PDB file of the image at that address."""
+    payload = struct.pack("<QI16sI", base, pid, guid, age) + name.encode() + b"\0"
+    return classic(IMAGE_ID, 36, 2, ts, payload, ids=(pid, 0xFFFFFFFF))
+
+
 def thread(ts: int, pid: int, tid: int, *, opcode: int = 3, version: int = 3) -> bytes:
     """Thread start, end, or rundown of a 64-bit system, with the fields of version 3."""
     payload = struct.pack("<II7QIBBBB", pid, tid, *[0] * 4, 0xF, 0, 0, 0, 8, 5, 2, 0)

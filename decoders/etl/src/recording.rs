@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::container::log::Log;
 use crate::error::Error;
+use crate::facts::code::Code;
 use crate::facts::inspection::inspect;
 use crate::facts::names::Names;
 use crate::facts::survey::Survey;
@@ -23,12 +24,11 @@ const CLASSES: [Guid; 5] = [
     Guid::from_text_order(0xe43445e0_0903_48c3_b878_ff0fccebdd04),
     Guid::from_text_order(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3),
 ];
-/// Hooks that become rows. They include stacks because of the wakers in them; without wakeups
-/// stacks are skipped.
-const HOOKS: [u16; 30] = [
+/// Hooks that become rows, and the stacks that belong to these.
+const HOOKS: [u16; 32] = [
     0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0524, 0x0525, 0x0530,
-    0x0531, 0x0532, 0x0535, 0x053d, 0x0548, 0x0f22, 0x0f31, 0x0f32, 0x0f42, 0x0f43, 0x0f44, 0x0f45,
-    0x0f5f, 0x1239, 0x123a, 0x1820, 0x1825, 0x1826,
+    0x0531, 0x0532, 0x0535, 0x053d, 0x0548, 0x0f22, 0x0f2e, 0x0f2f, 0x0f31, 0x0f32, 0x0f42, 0x0f43,
+    0x0f44, 0x0f45, 0x0f5f, 0x1239, 0x123a, 0x1820, 0x1825, 0x1826,
 ];
 
 /// The stacks among them.
@@ -38,6 +38,7 @@ const STACKS: [u16; 3] = [0x1820, 0x1825, 0x1826];
 pub struct Recording {
     scan: Scan,
     survey: Survey,
+    code: Code,
     chosen: Chosen,
     cpus: Vec<Cpu>,
     machine_problems: Vec<&'static str>,
@@ -59,13 +60,19 @@ impl Recording {
     pub fn of(log: Log, mut on_progress: impl FnMut(u64, u64) -> bool) -> Self {
         let all = log.bytes();
         let clock = log.clock();
-        let mut survey = Survey::default();
-        let wanted = Survey::chosen();
+        let (mut survey, mut code) = (Survey::default(), Code::default());
+        let wanted = Survey::chosen().and(&Code::hooks()).with(&Code::classes());
         let scan = log.scan(
             &wanted,
-            |record| survey.take(record, clock.ns(record.ts)),
+            |record| {
+                if !code.take(record) {
+                    survey.take(record, clock.ns(record.ts));
+                }
+            },
             |read| on_progress(read, all),
         );
+        let final_clock = scan.log().clock();
+        code.finish(|raw| final_clock.ns(raw));
         survey.count_from(clock.ns(scan.log().clock().start));
         let declared = scan.log().header().num_processors as usize;
         let seen = scan.cpus().last().map_or(0, |last| usize::from(*last) + 1);
@@ -74,11 +81,9 @@ impl Recording {
         survey.kernel_logger_processes =
             [0x0301, 0x0302, 0x0303, 0x0304].into_iter().any(|hook| counted(&scan, hook) > 0);
         let (cpus, machine_problems) = topology::cpus(&survey.facts, &survey.numbering);
-        let wakings = counted(&scan, 0x0532) > 0;
-        let hooks = HOOKS.into_iter().filter(|hook| wakings || !STACKS.contains(hook));
         let providers = [PROCESSOR_POWER, DXGI, D3D9, DXGKRNL, KERNEL_PROCESS];
-        let chosen = Chosen::of(hooks, CLASSES.into_iter().chain(providers));
-        Self { scan, survey, chosen, cpus, machine_problems }
+        let chosen = Chosen::of(HOOKS, CLASSES.into_iter().chain(providers));
+        Self { scan, survey, code, chosen, cpus, machine_problems }
     }
 
     /// Facts about the recording as JSON.
@@ -110,6 +115,11 @@ impl Recording {
         &self.survey
     }
 
+    /// What its records contain about images and the keys of stacks.
+    pub fn code(&self) -> &Code {
+        &self.code
+    }
+
     /// Inconsistencies in the data about the machine.
     pub fn machine_problems(&self) -> &[&'static str] {
         &self.machine_problems
@@ -125,9 +135,9 @@ impl Recording {
         counted(&self.scan, 0x0f30) > 0 || !self.survey.counters.is_empty()
     }
 
-    /// Stacks were recorded that may belong to wakeups.
-    pub fn has_stacks_of_wakings(&self) -> bool {
-        self.has_wakings() && STACKS.iter().any(|hook| counted(&self.scan, *hook) > 0)
+    /// Stacks of events were recorded.
+    pub fn has_stacks(&self) -> bool {
+        STACKS.iter().any(|hook| counted(&self.scan, *hook) > 0)
     }
 
     /// The records that become rows of the tables.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 /// Version of these tables and of the views on them: `trace.schema_version`.
-pub const VERSION: i32 = 3;
+pub const VERSION: i32 = 4;
 
 const SOURCES: [&str; 5] = [
     include_str!("../../../queries/schema/base.sql"),
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_column_has_its_declared_type() {
         let switches = table("context_switch").expect("declared");
-        assert_eq!(switches.fields().len(), 17);
+        assert_eq!(switches.fields().len(), 18);
         assert_eq!(switches.field_with_name("ts").expect("ts").data_type(), &DataType::Int64);
         assert!(!switches.field_with_name("ts").expect("ts").is_nullable());
         assert!(!switches.field_with_name("trace_id").expect("trace_id").is_nullable());

@@ -364,6 +364,22 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         self.rows += 1;
     }
 
+    /// Times of the rows of `sample`.
+    pub fn sample_times(&self) -> &[i64] {
+        self.samples.ts.values()
+    }
+
+    /// The CPU of a row of `sample`, its thread, and its stack.
+    pub fn sample_at(&self, row: usize) -> (Option<i32>, Option<i64>, Option<i64>) {
+        let table = &self.samples;
+        (table.cpu.get(row), table.utid.get(row), table.stack_id.get(row))
+    }
+
+    /// The stack of a row of `sample` that had none, or not all of it.
+    pub fn stack_of_sample(&mut self, row: usize, stack: i64) {
+        self.samples.stack_id.set(row, stack);
+    }
+
     /// Adds a row of `loss`.
     pub fn loss(&mut self, row: Loss) {
         let table = &mut self.losses;

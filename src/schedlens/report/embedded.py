@@ -48,9 +48,7 @@ _LANES = "SELECT DISTINCT lane FROM tiles.thread_part WHERE trace_id = {one}"
 
 # The stack with which each slice ended, and the one before it.
 _LEFT = """, left_with AS (
-  SELECT prev_utid AS utid, ts, max(stack_id) AS stack_id FROM context_switch
-  WHERE trace_id = {trace} AND ts BETWEEN {earliest} AND {end} AND stack_id IS NOT NULL
-  GROUP BY prev_utid, ts
+  SELECT utid, ts, stack_id FROM left_stack({trace}) WHERE ts BETWEEN {earliest} AND {end}
 )"""
 _STACKS = """, l.stack_id AS left_stack,
   lag(l.stack_id) OVER (PARTITION BY s.utid ORDER BY s.ts) AS before_stack,

@@ -12,12 +12,21 @@ _ANY = "SELECT 1 AS one FROM stack WHERE trace_id = {one} LIMIT 1"
 # The stack ids of a slice, by what each explains.
 IDS = {
     "left_stack": """
-SELECT stack_id FROM context_switch
-WHERE trace_id = {one} AND prev_utid = {utid} AND ts = {end} AND stack_id IS NOT NULL LIMIT 1
+SELECT coalesce(
+  (SELECT max(stack_id) FROM context_switch
+   WHERE trace_id = {one} AND prev_utid = {utid} AND ts = {end}),
+  (SELECT next_stack_id FROM context_switch
+   WHERE trace_id = {one} AND next_utid = {utid} AND ts >= {end} ORDER BY ts, seq LIMIT 1)
+) AS stack_id
 """,
     "before_stack": """
-SELECT stack_id FROM context_switch
-WHERE trace_id = {one} AND prev_utid = {utid} AND ts < {start} ORDER BY ts DESC, seq DESC LIMIT 1
+SELECT coalesce(
+  (SELECT max(next_stack_id) FROM context_switch
+   WHERE trace_id = {one} AND next_utid = {utid} AND ts = {start}),
+  (SELECT stack_id FROM context_switch
+   WHERE trace_id = {one} AND prev_utid = {utid} AND ts < {start}
+   ORDER BY ts DESC, seq DESC LIMIT 1)
+) AS stack_id
 """,
     "waker_stack": """
 SELECT stack_id FROM wakeup

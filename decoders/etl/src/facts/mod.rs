@@ -1,7 +1,9 @@
 //! What the records contain about the machine, and the names of the events.
 
+pub mod code;
 pub mod decoded;
 pub mod description;
+pub mod images;
 pub(crate) mod inspection;
 pub mod manifests;
 pub mod names;

@@ -103,6 +103,13 @@ impl Chosen {
         chosen
     }
 
+    /// The same, plus records of these classes or providers.
+    pub(crate) fn with(mut self, guids: &[Guid]) -> Self {
+        self.guids.extend(guids);
+        self.guids.sort_unstable();
+        self
+    }
+
     fn add(&mut self, hook: u16) {
         self.hooks[usize::from(hook)] = Class::of(hook);
     }

@@ -7,6 +7,7 @@ pub(crate) mod manifest;
 pub mod providers;
 pub(crate) mod reader;
 pub(crate) mod schema;
+pub mod stacks;
 pub mod switching;
 mod system_layouts;
 pub(crate) mod tracelogging;

@@ -30,7 +30,7 @@ impl Session<'_> {
             // Data for the last records of a chunk may come with the first records after it.
             let alone = self.closed.chunks.len() < 2;
             let awaited = self.scheduling.oldest_given().is_some_and(|oldest| oldest <= first);
-            if alone || awaited || self.expects_stacks {
+            if alone || awaited || self.stacks.is_some() {
                 return None;
             }
         }

@@ -16,6 +16,7 @@ use super::session::Session;
 use super::state::filling::{CHUNK_ROWS, Filling};
 use crate::error::DecodeError;
 use crate::reader::{ChunkSource, Finished};
+use crate::stacks::Stacks;
 
 /// Records between two progress reports.
 const STEP: u64 = 1 << 16;
@@ -60,9 +61,9 @@ impl<'a> Chunks<'a> {
                 *slot = Some(name);
             }
         }
-        let survey = recording.survey();
-        let mut session = Session::new(trace_id, scan.log().clock(), survey, by_cpu);
-        session.expects_stacks = recording.has_stacks_of_wakings();
+        let facts = (recording.survey(), recording.code());
+        let mut session = Session::new(trace_id, scan.log().clock(), facts, by_cpu);
+        session.stacks = recording.has_stacks().then(|| Box::new(Stacks::new(trace_id, None)));
         session.first_ns = scan.window().map_or(i64::MIN, |(first, _)| session.clock.ns(first));
         let mut gaps = scan.gaps().to_vec();
         // A gap must be known before its start is reached.

@@ -22,7 +22,9 @@ pub(super) fn finish(
     let (affinity, without_group) = life_rows::affinities(&session.lives, numbering, batcher)?;
     let unnamed = session.survey.counters.is_empty();
     let manifests = &session.survey.manifests;
-    let counted: [(i64, &str, &str); 8] = [
+    let too_many = session.stacks.as_ref().map_or(0, |stacks| stacks.too_many);
+    let code = session.code;
+    let counted: [(i64, &str, &str); 12] = [
         (session.short_payloads, "payloads", "events shorter than any version of their layout"),
         (
             session.placeless,
@@ -53,6 +55,18 @@ pub(super) fn finish(
             "EventSource",
             "manifests with missing parts: events of these providers have no fields",
         ),
+        (
+            session.stack_counts.undefined,
+            "stacks",
+            "parts of stacks whose key no record defines: the end of the recording is missing",
+        ),
+        (session.stack_counts.late, "stacks", "stacks that came too long after their event"),
+        (
+            too_many + code.left_out,
+            "stacks",
+            "left out, because the recording has too many different ones",
+        ),
+        (code.images.left_out, "images", "left out, because the recording has too many"),
     ];
     for (count, place, what) in counted {
         if count > 0 {
@@ -107,7 +121,7 @@ pub(super) fn finish(
         last_ns: window.map(|(_, last)| clock.ns(last)),
         events_lost: recording.events_lost(),
         offline: Vec::new(),
-        stacks: None,
+        stacks: session.stacks.take(),
     })
 }
 

@@ -23,7 +23,7 @@ fn lives(recording: &Recording) -> (Json, Json) {
     let chosen = Recording::chosen_lives();
     let scan = recording.scan();
     let clock = scan.log().clock();
-    let mut session = Session::new(0, clock, recording.survey(), Vec::new());
+    let mut session = Session::new(0, clock, (recording.survey(), recording.code()), Vec::new());
     let mut merge = scan.merge(&chosen);
     while let Some(record) = merge.next_record() {
         session.take(&record, clock.ns(record.ts));

@@ -211,6 +211,15 @@ impl Lives {
         }
     }
 
+    /// The thread that has or last had an id; id 0 is the idle thread of a CPU. `None` if none is
+    /// known.
+    pub(super) fn holder(&self, tid: u32, cpu: i32) -> Option<u32> {
+        if tid == 0 {
+            return self.idle.get(cpu as usize).copied().filter(|life| *life != NOBODY);
+        }
+        self.look_up(tid).map(|(life, _)| life)
+    }
+
     /// The thread with that id exits.
     #[inline(never)]
     pub(super) fn leaves_for_good(&mut self, tid: u32) {

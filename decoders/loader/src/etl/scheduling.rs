@@ -23,7 +23,6 @@ impl Session<'_> {
         }
         here.given.clear();
         here.running = new;
-        here.entered = (at.ts, read.new_tid);
         let (prev, next) = (self.lives.utid(old), self.lives.utid(new));
         let qos = read.qos();
         if read.old_tid != 0 {
@@ -141,50 +140,6 @@ impl Session<'_> {
         self.current.tables.wakeups.put(at, row);
     }
 
-    /// A stack belongs to the record with its time. A wakeup's stack names the waker, a switch's
-    /// stack the thread switched in.
-    #[inline(always)]
-    pub(super) fn stack(&mut self, (event, _pid, tid): (i64, u32, u32), cpu: i32) {
-        let Some(ts) = self.clock.near_ns(event) else { return };
-        let latest = self.current.tables.wakeups.latest();
-        let latest = latest.or_else(|| self.closed.last()?.tables.wakeups.latest());
-        if latest.is_none_or(|latest| latest < ts) {
-            return;
-        }
-        self.stack_of_waking(ts, tid, cpu);
-    }
-
-    #[inline(never)]
-    fn stack_of_waking(&mut self, ts: i64, tid: u32, cpu: i32) {
-        let here = self.scheduling.cpu(cpu);
-        if here.running != UNKNOWN && here.entered == (ts, tid) {
-            return;
-        }
-        let in_current = self.current.from_ns <= ts;
-        let filling = if in_current { Some(&mut self.current) } else { self.closed.at(ts) };
-        let Some(filling) = filling else { return };
-        filling.tables.wakeups.settle();
-        let times = filling.tables.wakeups.times();
-        let rows = rows_at(times, ts);
-        let number = filling.number;
-        let on_cpu: Vec<usize> =
-            rows.clone().filter(|row| filling.tables.wakeups.cpu(*row) == Some(cpu)).collect();
-        let row = match (on_cpu.as_slice(), rows.len()) {
-            ([only], _) => *only,
-            // If it was written on another CPU, it may also belong to a sample taken there at that
-            // time.
-            ([], 1) if filling.tables.wakeups.waker_unknown(rows.start) => rows.start,
-            _ => return,
-        };
-        let waking_cpu = filling.tables.wakeups.cpu(row).unwrap_or(cpu);
-        let life = self.lives.now(tid, waking_cpu, ts);
-        let waker = self.lives.utid(life);
-        if let Some(tables) = self.chunk(number) {
-            tables.wakeups.correct_waker(row, waker);
-        }
-        self.scheduling.cpu(waking_cpu).given.retain(|given| *given != (number, row));
-    }
-
     /// A DPC or ISR: its record is written at its end.
     #[inline(always)]
     pub(super) fn interrupt(&mut self, hook: u16, from: i64, at: Moment) {
@@ -221,32 +176,3 @@ impl Session<'_> {
 
 /// 10 minutes: the watchdog resets the system long before.
 const LONGEST_INTERRUPT_NS: i64 = 600_000_000_000;
-
-/// The rows with a time, searched from the end because the match is usually there.
-fn rows_at(times: &[i64], ts: i64) -> std::ops::Range<usize> {
-    let mut step = 1;
-    while step < times.len() && times[times.len() - step] >= ts {
-        step *= 2;
-    }
-    let from = times.len().saturating_sub(step);
-    let first = from + times[from..].partition_point(|time| *time < ts);
-    let behind = times[first..].iter().take_while(|time| **time == ts).count();
-    first..first + behind
-}
-
-#[cfg(test)]
-mod tests {
-    use super::rows_at;
-
-    #[test]
-    fn rows_of_a_time_are_found_from_the_end() {
-        let times = [1, 3, 3, 3, 9, 12];
-        assert_eq!(rows_at(&times, 3), 1..4);
-        assert_eq!(rows_at(&times, 12), 5..6);
-        assert_eq!(rows_at(&times, 1), 0..1);
-        assert!(rows_at(&times, 10).is_empty());
-        assert!(rows_at(&[], 1).is_empty());
-        let many: Vec<i64> = (0..1000).collect();
-        assert!((0..1000).all(|ts| rows_at(&many, ts) == (ts as usize..ts as usize + 1)));
-    }
-}

@@ -1,7 +1,9 @@
 //! Processes the records of a recording in time order.
 
 use schedlens_etl::container::clock::Clock;
+use schedlens_etl::facts::code::Code;
 use schedlens_etl::facts::survey::{self, Survey};
+use schedlens_etl::payload::stacks::{SAMPLED_PROFILE, Sample, StackPart};
 use schedlens_etl::payload::switching::{self, CSwitch, ReadyThread};
 use schedlens_etl::records::plain::Brief;
 use schedlens_etl::records::{Id, Kind, Record};
@@ -15,6 +17,8 @@ use super::state::cpus::{IDEAL_LIMIT, Scheduling};
 use super::state::filling::{Closed, Filling};
 use super::state::power::Power;
 use super::state::presents::Presents;
+use super::state::stack_counts::StackCounts;
+use crate::stacks::Stacks;
 
 /// Result for a record that may be one of the most frequent ones.
 enum Common {
@@ -29,11 +33,17 @@ enum Common {
 fn is_common(hook: u16) -> bool {
     matches!(
         hook,
-        0x0524 | 0x0532
-            | 0x0f42..=0x0f45 | 0x0f32 | 0x0f5f
-            | 0x1820 | 0x1825 | 0x1826
-            | 0x1239 | 0x123a
-            | 0x0f2e | 0x0f2f | 0x0f33 | 0x0f34 | 0x1822..=0x1824
+        0x0524 | 0x0532 | 0x0f42
+            ..=0x0f45
+                | 0x0f32
+                | 0x0f5f
+                | 0x1820
+                | 0x1825
+                | 0x1826
+                | 0x1239
+                | 0x123a
+                | 0x0f2e
+                | 0x0f2f
     )
 }
 
@@ -48,8 +58,13 @@ pub(super) struct Session<'a> {
     pub(super) current: Filling,
     /// Earlier chunks: late records still belong to them.
     pub(super) closed: Closed,
-    /// Stacks may name the wakers.
-    pub(super) expects_stacks: bool,
+    /// Images and the keys of stacks.
+    pub(super) code: &'a Code,
+    /// The next change of images.
+    pub(super) next_image: usize,
+    /// `None` if no stacks were recorded.
+    pub(super) stacks: Option<Box<Stacks>>,
+    pub(super) stack_counts: StackCounts,
     pub(super) problems: Problems,
     /// Payloads shorter than any version of their event.
     pub(super) short_payloads: i64,
@@ -72,7 +87,7 @@ impl<'a> Session<'a> {
     pub(super) fn new(
         trace_id: i64,
         clock: Clock,
-        survey: &'a Survey,
+        (survey, code): (&'a Survey, &'a Code),
         core_types: Vec<Option<String>>,
     ) -> Self {
         let mut lives = Lives::new(trace_id, survey.numbering.only_group());
@@ -88,7 +103,10 @@ impl<'a> Session<'a> {
             presents: Presents::default(),
             current: Filling { from_ns: i64::MIN, ..Filling::default() },
             closed: Closed::default(),
-            expects_stacks: false,
+            code,
+            next_image: 0,
+            stacks: None,
+            stack_counts: StackCounts::default(),
             problems: Problems::default(),
             short_payloads: 0,
             placeless: 0,
@@ -119,10 +137,11 @@ impl<'a> Session<'a> {
         };
         let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
         let brief = Brief { hook, version: record.version, payload: record.payload, cpu: None };
-        let read = match self.common(&brief, (record.counters, record.tid), at) {
-            Common::Not => self.other_hook(hook, record, at),
-            Common::Read(read) => read,
-        };
+        let read =
+            match self.common(&brief, (record.counters, record.tid, record.pointer.size()), at) {
+                Common::Not => self.other_hook(hook, record, at),
+                Common::Read(read) => read,
+            };
         if read.is_none() {
             self.short_payloads += 1;
         }
@@ -155,7 +174,7 @@ impl<'a> Session<'a> {
             return false;
         }
         let at = Moment { ts, cpu, seq: self.scheduling.position(cpu) };
-        let read = match self.common(brief, (&[], None), at) {
+        let read = match self.common(brief, (&[], None, 8), at) {
             Common::Read(read) => read,
             Common::Not => None,
         };
@@ -170,7 +189,7 @@ impl<'a> Session<'a> {
     fn common(
         &mut self,
         brief: &Brief<'_>,
-        (counters, tid): (&[u8], Option<u32>),
+        (counters, tid, pointer): (&[u8], Option<u32>, usize),
         at: Moment,
     ) -> Common {
         let payload = brief.payload;
@@ -181,12 +200,11 @@ impl<'a> Session<'a> {
             0x0f42..=0x0f45 | 0x0f32 | 0x0f5f => {
                 switching::initial_time(payload).map(|from| self.interrupt(brief.hook, from, at))
             }
-            0x1820 | 0x1825 | 0x1826 => {
-                switching::stack_owner(payload).map(|owner| self.stack(owner, at.cpu))
-            }
+            0x1820 | 0x1825 | 0x1826 => StackPart::read(brief.hook, payload, pointer)
+                .map(|part| self.stack(&part, pointer, at)),
+            0x0f2e | 0x0f2f => Sample::read(payload, pointer)
+                .map(|sample| self.sample(&sample, brief.hook == SAMPLED_PROFILE, at)),
             0x1239 | 0x123a => self.idle_state(brief.hook, payload, at),
-            // Samples and stack definitions.
-            0x0f2e | 0x0f2f | 0x0f33 | 0x0f34 | 0x1822..=0x1824 => Some(()),
             _ => return Common::Not,
         })
     }
@@ -197,7 +215,8 @@ impl<'a> Session<'a> {
     fn without_cpu(&mut self, hook: u16, record: &Record<'_>, ts: i64) {
         let needs_cpu = matches!(
             hook,
-            0x0524 | 0x0525 | 0x0532 | 0x0f42..=0x0f45 | 0x0f32 | 0x0f5f | 0x1239 | 0x123a
+            0x0524 | 0x0525 | 0x0532 | 0x0f2e | 0x0f2f | 0x0f42
+                ..=0x0f45 | 0x0f32 | 0x0f5f | 0x1239 | 0x123a
         );
         if needs_cpu {
             self.placeless += 1;

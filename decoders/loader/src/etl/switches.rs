@@ -6,6 +6,8 @@ use schedlens_schedule::columns::{Bits, Column, Named};
 use schedlens_schedule::pool::Pools;
 use schedlens_schedule::tables::{Busy, Moment};
 
+use super::row_stacks::{RowStacks, rows_at};
+
 /// A row of `context_switch` without its moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Switch {
@@ -53,9 +55,27 @@ pub(super) struct Switches {
     has_cstate: Bits,
     remaining: Column<i32>,
     has_remaining: Bits,
+    /// Stacks of the threads switched in.
+    pub(super) stacks: RowStacks,
 }
 
 impl Switches {
+    /// Time of the last row.
+    #[inline(always)]
+    pub(super) fn latest(&self) -> Option<i64> {
+        Some(self.block.ts[self.rows.checked_sub(1)? % BLOCK])
+    }
+
+    /// The row in which a thread is switched in at a time.
+    pub(super) fn entering(&mut self, ts: i64, utid: i64) -> Option<usize> {
+        if self.latest().is_none_or(|latest| latest < ts) {
+            return None;
+        }
+        self.settle();
+        let mut rows = rows_at(self.ts.values(), ts);
+        rows.find(|row| self.next.values().get(*row) == Some(&utid))
+    }
+
     #[inline(always)]
     pub(super) fn put(&mut self, moment: Moment, switch: Switch) {
         let at = self.rows % BLOCK;
@@ -77,14 +97,16 @@ impl Switches {
     #[inline(never)]
     fn settle(&mut self) {
         let rows = self.rows - self.ts.len();
+        let from = self.ts.len() % BLOCK;
+        let fresh = from..from + rows;
         let block = &self.block;
-        self.ts.extend(&block.ts[..rows]);
-        self.cpu.extend(&block.cpu[..rows]);
-        self.seq.extend(&block.seq[..rows]);
-        self.prev.extend(&block.prev[..rows]);
-        self.next.extend(&block.next[..rows]);
-        self.remaining.extend(&block.remaining[..rows]);
-        let details = &block.details[..rows];
+        self.ts.extend(&block.ts[fresh.clone()]);
+        self.cpu.extend(&block.cpu[fresh.clone()]);
+        self.seq.extend(&block.seq[fresh.clone()]);
+        self.prev.extend(&block.prev[fresh.clone()]);
+        self.next.extend(&block.next[fresh.clone()]);
+        self.remaining.extend(&block.remaining[fresh.clone()]);
+        let details = &block.details[fresh];
         let signed = |to: &mut Column<i32>, column: u32| {
             to.extend_with(details.iter().map(|of| of.signed(column)));
         };
@@ -134,6 +156,7 @@ impl Busy for Switches {
             has_cstate: Bits::default(),
             remaining: short(),
             has_remaining: Bits::default(),
+            stacks: RowStacks::default(),
         }
     }
 
@@ -167,6 +190,7 @@ impl Busy for Switches {
         if self.has_ideal {
             columns.push(("prev_ideal_cpu", short(self.ideal_cpu)));
         }
+        columns.extend(self.stacks.column("next_stack_id", rows));
         Ok(columns)
     }
 }

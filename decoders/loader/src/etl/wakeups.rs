@@ -5,6 +5,8 @@ use schedlens_schedule::columns::{Bits, Column, Named};
 use schedlens_schedule::pool::Pools;
 use schedlens_schedule::tables::{Busy, Moment};
 
+use super::row_stacks::RowStacks;
+
 /// A row of `wakeup` without its moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wakeup {
@@ -43,6 +45,8 @@ pub(super) struct Wakeups {
     waker: Column<i64>,
     waker_known: Bits,
     in_interrupt: Bits,
+    /// Stacks of the wakers.
+    pub(super) stacks: RowStacks,
 }
 
 impl Wakeups {
@@ -135,6 +139,7 @@ impl Busy for Wakeups {
             waker: long(),
             waker_known: Bits::default(),
             in_interrupt: Bits::default(),
+            stacks: RowStacks::default(),
         }
     }
 
@@ -145,7 +150,7 @@ impl Busy for Wakeups {
     fn columns(mut self, pools: &Pools) -> Result<Vec<Named>, ArrowError> {
         self.settle();
         let rows = self.rows;
-        Ok(vec![
+        let mut columns = vec![
             ("ts", self.ts.array_from(&pools.int64)),
             ("cpu", self.cpu.array_from(&pools.int32)),
             ("seq", self.seq.array_from(&pools.int64)),
@@ -153,7 +158,9 @@ impl Busy for Wakeups {
             ("waker_utid", self.waker.array_where(&pools.int64, self.waker_known)),
             ("kind", pools.repeated.column("ready", rows)?),
             ("in_interrupt", self.in_interrupt.array()),
-        ])
+        ];
+        columns.extend(self.stacks.column("stack_id", rows));
+        Ok(columns)
     }
 }
 

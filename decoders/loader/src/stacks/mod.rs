@@ -8,11 +8,12 @@ mod tree;
 mod unwinding;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 
 use schedlens_perf_data::mapping::KernelCode;
 use schedlens_symbols::unwind::{Architecture, Registers};
 
+use self::modules::Kind;
 pub use self::resolve::Sources;
 use self::spaces::Spaces;
 use self::tree::{Frame, Tree};
@@ -29,6 +30,8 @@ pub struct Stacks {
     pub(crate) spaces: Spaces,
     tree: Tree,
     known: HashMap<(u64, u64, u64), Option<u32>>,
+    /// Kernel parts on top of user parts, by both.
+    joined: HashMap<(u32, u32), Option<u32>>,
     hashers: [RandomState; 2],
     frames: Vec<Frame>,
     addresses: Vec<u64>,
@@ -62,6 +65,7 @@ impl Stacks {
             spaces: Spaces::default(),
             tree: Tree::default(),
             known: HashMap::new(),
+            joined: HashMap::new(),
             hashers: [RandomState::new(), RandomState::new()],
             frames: Vec::new(),
             addresses: Vec::new(),
@@ -72,19 +76,21 @@ impl Stacks {
         }
     }
 
-    /// The number of the stack with these addresses, innermost first. `bytes` is the chain as
-    /// recorded: the same bytes in the same address space are the same stack.
+    /// The number of the stack with these addresses, innermost first. `recorded` is the chain as
+    /// recorded: the same values in the same address space are the same stack.
     pub(crate) fn of_chain(
         &mut self,
         pid: i32,
-        bytes: &[u8],
+        recorded: impl Hash,
         chain: impl Iterator<Item = (Part, u64)>,
         user: Option<UserPart<'_>>,
     ) -> Option<i64> {
         let Some(user) = user else {
             // With 128 bits of two keyed hashes, not even a crafted file has two chains alike.
             let [one, two] = &self.hashers;
-            let key = (self.spaces.version(pid), one.hash_one(bytes), two.hash_one(bytes));
+            let recorded = (self.spaces.kernel_version, recorded);
+            let version = self.spaces.version(pid);
+            let key = (version, one.hash_one(&recorded), two.hash_one(&recorded));
             if let Some(known) = self.known.get(&key) {
                 return known.map(|node| self.number(node));
             }
@@ -100,6 +106,41 @@ impl Stacks {
         self.collect(pid, chain.filter(|(part, _)| *part == Part::Kernel));
         self.unwind(pid, &user);
         self.intern().map(|node| self.number(node))
+    }
+
+    /// The stack of two parts that were recorded one after the other. A part that is already there
+    /// is not added again.
+    pub(crate) fn join(&mut self, before: i64, part: i64) -> Option<i64> {
+        let (before, part) = (before as u32, part as u32);
+        let [(begins, ends), (inner, _)] = [before, part].map(|node| self.is_kernel(node));
+        let (kernel, user) = match (begins, ends, inner) {
+            (true, _, false) => (before, part),
+            (false, false, true) => (part, before),
+            _ => return Some(self.number(before)),
+        };
+        let node = match self.joined.get(&(kernel, user)) {
+            Some(known) => *known,
+            None => {
+                self.frames.clear();
+                self.frames.extend(self.tree.chain(kernel));
+                let node = self.intern_below(Some(user));
+                if self.joined.len() >= REMEMBERED {
+                    self.joined.clear();
+                }
+                self.joined.insert((kernel, user), node);
+                node
+            }
+        };
+        node.map(|node| self.number(node))
+    }
+
+    /// Whether the outermost and the innermost function of a stack are the kernel's.
+    fn is_kernel(&self, node: u32) -> (bool, bool) {
+        let kinds = &self.spaces.modules.kinds;
+        let is = |frame: Frame| kinds.get(frame.module as usize).is_some_and(Kind::is_kernel);
+        let mut chain = self.tree.chain(node);
+        let innermost = chain.next().is_some_and(is);
+        (chain.last().map_or(innermost, is), innermost)
     }
 
     fn number(&self, node: u32) -> i64 {
@@ -129,7 +170,10 @@ impl Stacks {
     }
 
     fn intern(&mut self) -> Option<u32> {
-        let mut node = None;
+        self.intern_below(None)
+    }
+
+    fn intern_below(&mut self, mut node: Option<u32>) -> Option<u32> {
         for frame in self.frames.iter().rev() {
             let Some(next) = self.tree.child(node, *frame) else {
                 self.too_many += 1;
@@ -189,6 +233,27 @@ mod tests {
         assert_eq!(stack(&mut stacks, 9, &[0x1010]), one);
         stacks.spaces.exec(9);
         assert_ne!(stack(&mut stacks, 9, &[0x1010]), one);
+    }
+
+    #[test]
+    fn kernel_and_user_parts_are_joined_in_any_order() {
+        let mut stacks = Stacks::new(1, None);
+        let part = |stacks: &mut Stacks, part, addresses: &[u64]| {
+            let chain = addresses.iter().map(|address| (part, *address));
+            stacks.of_chain(7, addresses, chain, None).expect("stack")
+        };
+        let user = part(&mut stacks, Part::User, &[0x1010, 0x1020]);
+        let kernel = part(&mut stacks, Part::Kernel, &[u64::MAX - 7, u64::MAX - 3]);
+        let both = stacks.join(user, kernel).expect("joined");
+        assert_eq!(stacks.join(kernel, user), Some(both));
+        let frames: Vec<u64> = stacks.tree.chain(both as u32).map(|frame| frame.address).collect();
+        assert_eq!(frames, [u64::MAX - 7, u64::MAX - 3, 0x1010, 0x1020]);
+        // A second part of the same kind adds nothing.
+        let other = part(&mut stacks, Part::User, &[0x1030]);
+        assert_eq!(stacks.join(user, other), Some(user));
+        for again in [user, kernel, other] {
+            assert_eq!(stacks.join(both, again), Some(both));
+        }
     }
 
     #[test]

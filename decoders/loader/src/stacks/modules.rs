@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use schedlens_etl::facts::images::Image;
+
 /// What contains code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
@@ -11,6 +13,13 @@ pub(crate) enum Kind {
         path: String,
         /// Its build id, if recorded.
         build_id: Option<Vec<u8>>,
+    },
+    /// A file of Windows; addresses are offsets from where it was loaded.
+    Image {
+        /// The file.
+        image: Image,
+        /// It was loaded into the kernel.
+        is_kernel: bool,
     },
     /// The kernel with its modules.
     Kernel,
@@ -29,6 +38,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Whether its code is the kernel's.
+    pub(crate) fn is_kernel(&self) -> bool {
+        matches!(self, Self::Kernel | Self::Image { is_kernel: true, .. })
+    }
+
     /// Of a mapping, by its name.
     pub(crate) fn of(pid: i32, name: &str, build_id: Option<Vec<u8>>) -> Self {
         let is_anonymous = name.is_empty()

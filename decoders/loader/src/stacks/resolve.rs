@@ -35,6 +35,7 @@ mod reason {
     pub(super) const KERNEL_HIDDEN: &str = "kernel_hidden";
     pub(super) const NO_MAP: &str = "generated_code";
     pub(super) const SPECIAL: &str = "no_file";
+    pub(super) const NO_PDB: &str = "pdb_missing";
     pub(super) const UNMAPPED: &str = "unmapped";
 }
 
@@ -109,6 +110,7 @@ impl Stacks {
 fn namer(kind: &Kind, sources: &Sources, places: &Places) -> Namer {
     match kind {
         Kind::Kernel => Namer::Kernel,
+        Kind::Image { .. } => Namer::Nothing(reason::NO_PDB),
         Kind::Special(_) => Namer::Nothing(reason::SPECIAL),
         Kind::Unknown { pid } | Kind::Anonymous { pid } => {
             let name = format!("perf-{pid}.map");
@@ -143,10 +145,11 @@ fn rows_of(
         module: module_name(kind),
         build_id: match kind {
             Kind::File { build_id, .. } => build_id.as_deref().map(hex),
+            Kind::Image { image, .. } => image.pdb.as_ref().map(|pdb| pdb.id()),
             _ => None,
         },
         address: frame.address.cast_signed(),
-        is_kernel: *kind == Kind::Kernel,
+        is_kernel: kind.is_kernel(),
         ..FrameRow::default()
     };
     // The call is before the address it returns to, which may belong to the next function.
@@ -206,6 +209,7 @@ fn rows_of(
 fn module_name(kind: &Kind) -> Option<String> {
     match kind {
         Kind::File { path, .. } => Some(path.clone()),
+        Kind::Image { image, .. } => Some(image.path.to_string()),
         Kind::Kernel => Some("[kernel]".to_owned()),
         Kind::Anonymous { .. } => Some("[anonymous]".to_owned()),
         Kind::Special(name) => Some(name.clone()),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use schedlens_etl::facts::images::Image;
 use schedlens_perf_data::mapping::Mapping;
 
 use super::Part;
@@ -35,6 +36,10 @@ pub(crate) struct Spaces {
     by_pid: HashMap<i32, Space>,
     /// Versions are never reused, so that equal versions mean equal mappings.
     versions: u64,
+    /// Files that were loaded into the kernel, where their addresses are recorded.
+    kernel_maps: Maps,
+    /// It changes with each of them.
+    pub(crate) kernel_version: u64,
     pub(crate) modules: Modules,
     /// Where the kernel's `_text` or `_stext` was, and its build id.
     pub(crate) kernel: Option<Kernel>,
@@ -92,11 +97,36 @@ impl Spaces {
             _ => 0,
         };
         let module = self.modules.number(kind);
+        let maps = self.maps_to_change(mapping.pid);
+        place(maps, mapping.start, Mapped { end, shift, module });
+    }
+
+    fn maps_to_change(&mut self, pid: i32) -> &mut Maps {
         self.versions += 1;
         let version = self.versions;
-        let space = self.by_pid.entry(mapping.pid).or_default();
+        let space = self.by_pid.entry(pid).or_default();
         space.version = version;
-        place(Rc::make_mut(&mut space.maps), mapping.start, Mapped { end, shift, module });
+        Rc::make_mut(&mut space.maps)
+    }
+
+    /// A file of Windows is loaded at an address of a process; process 0 is the kernel. Without a
+    /// file, what was there disappears.
+    pub(crate) fn load(&mut self, pid: u32, start: u64, image: Option<Image>) {
+        let is_kernel = pid == 0;
+        let loaded = image.and_then(|image| {
+            let end = start.checked_add(image.size).filter(|end| *end > start)?;
+            Some((end, self.modules.number(Kind::Image { image, is_kernel })))
+        });
+        let maps = if is_kernel {
+            self.kernel_version += 1;
+            &mut self.kernel_maps
+        } else {
+            self.maps_to_change(pid.cast_signed())
+        };
+        match loaded {
+            Some((end, module)) => place(maps, start, Mapped { end, shift: start, module }),
+            None => drop(maps.remove(&start)),
+        }
     }
 
     /// A new process has the mappings of its creator.
@@ -120,13 +150,15 @@ impl Spaces {
 
     /// An address as a frame.
     pub(crate) fn frame(&mut self, pid: i32, part: Part, address: u64, returns: bool) -> Frame {
-        if part == Part::Kernel || address >= KERNEL_HALF {
-            return Frame { module: self.modules.number(Kind::Kernel), address, returns };
-        }
-        let found = self.by_pid.get(&pid).and_then(|space| {
+        let is_kernel = part == Part::Kernel || address >= KERNEL_HALF;
+        let maps = match is_kernel {
+            true => Some(&self.kernel_maps),
+            false => self.maps(pid),
+        };
+        let found = maps.and_then(|maps| {
             // A call at the very end of a mapping returns to the byte after it.
             let inside = address - u64::from(returns && address > 0);
-            let (_, mapped) = space.maps.range(..=inside).next_back()?;
+            let (_, mapped) = maps.range(..=inside).next_back()?;
             (inside < mapped.end).then_some(*mapped)
         });
         match found {
@@ -135,6 +167,9 @@ impl Spaces {
                 address: address.wrapping_sub(mapped.shift),
                 returns,
             },
+            None if is_kernel => {
+                Frame { module: self.modules.number(Kind::Kernel), address, returns }
+            }
             None => Frame { module: self.modules.number(Kind::Unknown { pid }), address, returns },
         }
     }
@@ -165,6 +200,42 @@ fn place(maps: &mut Maps, start: u64, mapped: Mapped) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn image(path: &str) -> Image {
+        Image { path: path.into(), stamp: 1, size: 0x100, pdb: None }
+    }
+
+    #[test]
+    fn files_of_windows_are_loaded_into_the_kernel_or_into_a_process() {
+        let mut spaces = Spaces::default();
+        let kernel = 0xffff_f800_0000_0000;
+        spaces.load(0, kernel, Some(image("ntoskrnl.exe")));
+        spaces.load(7, 0x5000, Some(image("a.dll")));
+        let module = |spaces: &mut Spaces, pid, part, address| {
+            let frame = spaces.frame(pid, part, address, false);
+            let kind = spaces.modules.kinds[frame.module as usize].clone();
+            match kind {
+                Kind::Image { image, .. } => format!("{}+{:x}", image.path, frame.address),
+                other => format!("{other:?}"),
+            }
+        };
+        let cases = [
+            (7, Part::Kernel, kernel + 0x10, "ntoskrnl.exe+10"),
+            (7, Part::Kernel, kernel + 0x100, "Kernel"),
+            (7, Part::User, 0x5010, "a.dll+10"),
+            (8, Part::User, 0x5010, "Unknown { pid: 8 }"),
+        ];
+        for (pid, part, address, expected) in cases {
+            assert_eq!(module(&mut spaces, pid, part, address), expected);
+        }
+        let version = spaces.version(7);
+        spaces.load(7, 0x5000, None);
+        assert_ne!(spaces.version(7), version);
+        assert_eq!(module(&mut spaces, 7, Part::User, 0x5010), "Unknown { pid: 7 }");
+        // A size that goes beyond the last address is damage.
+        spaces.load(7, u64::MAX - 1, Some(image("b.dll")));
+        assert_eq!(module(&mut spaces, 7, Part::Kernel, u64::MAX - 1), "Kernel");
+    }
 
     fn mapped(end: u64, module: u32) -> Mapped {
         Mapped { end, shift: 0, module }

@@ -27,6 +27,16 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
+    /// The frames of a stack, innermost first.
+    pub(crate) fn chain(&self, node: u32) -> impl Iterator<Item = Frame> + '_ {
+        let up = move |node: &u32| self.nodes.get(*node as usize)?.0;
+        let nodes = std::iter::successors(Some(node), up);
+        nodes.filter_map(|node| {
+            let (_, frame) = self.nodes.get(node as usize)?;
+            self.frames.get(*frame as usize).copied()
+        })
+    }
+
     /// The node of a frame called by a node; `None` if there are too many.
     pub(crate) fn child(&mut self, caller: Option<u32>, frame: Frame) -> Option<u32> {
         let frame = match self.frame_numbers.get(&frame) {

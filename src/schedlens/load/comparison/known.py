@@ -58,6 +58,10 @@ TRACEPROCESSOR = (
         "context_switch", "prev_remaining_quantum", "null",
         "TraceProcessor's switch event has no remaining quantum",
     ),
+    *(
+        Known(table, column, "null", "the exporter writes no stacks")
+        for table, column in (("context_switch", "next_stack_id"), ("wakeup", "stack_id"))
+    ),
     Known(
         "wakeup", "waker_tid", "any", "TraceProcessor's ready event names no waker: the exporter "
         "takes it from the switches around the event; it is unknown if records were lost",

@@ -13,9 +13,6 @@ pub(in crate::etl) struct Cpu {
     pub(in crate::etl) running: u32,
     /// Wakeups since then that were assigned to it: chunk and row.
     pub(in crate::etl) given: Vec<(u64, usize)>,
-    /// The last switch, whose stack may still come, if `running` is known: its time and the thread
-    /// switched in.
-    pub(in crate::etl) entered: (i64, u32),
 }
 
 /// Stands for a lifetime number that is not known.
@@ -23,7 +20,7 @@ pub(in crate::etl) const UNKNOWN: u32 = u32::MAX;
 
 impl Default for Cpu {
     fn default() -> Self {
-        Self { seq: 0, running: UNKNOWN, given: Vec::new(), entered: (0, 0) }
+        Self { seq: 0, running: UNKNOWN, given: Vec::new() }
     }
 }
 

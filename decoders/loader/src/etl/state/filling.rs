@@ -47,11 +47,6 @@ impl Closed {
         self.chunks.get_mut(behind.saturating_sub(1))
     }
 
-    /// The chunk closed last.
-    pub(in crate::etl) fn last(&self) -> Option<&Filling> {
-        self.chunks.back()
-    }
-
     pub(in crate::etl) fn add(&mut self, filling: Filling) {
         self.rows += filling.len();
         self.chunks.push_back(filling);

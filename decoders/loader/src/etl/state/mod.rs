@@ -4,3 +4,4 @@ pub(super) mod cpus;
 pub(super) mod filling;
 pub(super) mod power;
 pub(super) mod presents;
+pub(super) mod stack_counts;
