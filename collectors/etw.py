@@ -127,6 +127,8 @@ def write_profile(capture: Capture, path: Path) -> None:
         capture.buffer_kb,
         event_buffers=capture.event_buffers,
         without=capture.without,
+        stacks=capture.stacks,
+        samples=capture.samples_hz is not None,
     )
     path.write_text(text, encoding="utf-8", newline="\r\n")
 

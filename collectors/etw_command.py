@@ -13,6 +13,7 @@ from .etw_profile import (
     NAME,
     NEWER_KEYWORDS,
     PRESENTS_NAME,
+    STACK_EVENTS,
     ring_buffers,
     ring_event_buffers,
 )
@@ -36,6 +37,9 @@ KERNEL_FLAGS = (
     "CPU_CONFIG", "PROC_THREAD", "LOADER", "CSWITCH", "DISPATCHER", "PRIORITY", "IDLE_STATES",
     "POWER", "DPC", "INTERRUPT",
 )  # fmt: skip
+SAMPLES_FLAG = "PROFILE"
+# Samples a second, unless something else is set for the machine; the most that it can be set to.
+SAMPLES_HZ, MOST_SAMPLES_HZ = 1_000, 8_190
 # Flags that only some versions of xperf have, by the profile's keyword.
 NEWER_FLAGS = {"IdealProcessor": "IDEAL_PROC"}
 PROVIDERS = (
@@ -51,7 +55,8 @@ class Capture:
     """What to record and with which program; `ring_s`: keep only the last seconds, in memory.
 
     `without`: keywords of the profile that this recorder does not know. `unknown_flags`: flags of
-    `KERNEL_FLAGS` that this xperf does not know.
+    `KERNEL_FLAGS` that this xperf does not know. `stacks`: also those of switches, wakeups and
+    samples. `samples_hz`: samples a second on each CPU.
 
     `buffer_kb` and `buffer_count` set the buffers for kernel events. If None, the size is
     `BUFFER_KB`, and the count is the profile's or what the ring needs.
@@ -67,6 +72,8 @@ class Capture:
     buffer_count: int | None = None
     without: tuple[str, ...] = ()
     unknown_flags: tuple[str, ...] = ()
+    stacks: bool = False
+    samples_hz: int | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -84,7 +91,8 @@ class Capture:
     def flags(self) -> list[str]:
         """The kernel flags for xperf."""
         found = [flag for flag in KERNEL_FLAGS if flag not in self.unknown_flags]
-        return found + [flag for key, flag in NEWER_FLAGS.items() if key not in self.without]
+        found += [flag for key, flag in NEWER_FLAGS.items() if key not in self.without]
+        return found + ([SAMPLES_FLAG] if self.samples_hz else [])
 
     @property
     def event_buffers(self) -> int | None:
@@ -103,7 +111,7 @@ class Capture:
         """What a recording of a busy machine takes; 0 if its length is not known."""
         if self.ring_s is not None:
             return self.ring_bytes
-        mb = ring_buffers(seconds or 0.0, self.cpus)
+        mb = ring_buffers(seconds or 0.0, self.cpus, stacks=self.stacks)
         return mb * 1_000_000
 
     @property
@@ -113,7 +121,7 @@ class Capture:
             return self.buffer_count
         if self.ring_s is None:
             return None
-        needed_kb = ring_buffers(self.ring_s, self.cpus) * BUFFER_KB
+        needed_kb = ring_buffers(self.ring_s, self.cpus, stacks=self.stacks) * BUFFER_KB
         return -(-needed_kb // (self.buffer_kb or BUFFER_KB))
 
 
@@ -126,6 +134,12 @@ def begin(capture: Capture, folder: PurePath, profile: PurePath) -> list[list[st
         mode = [] if capture.ring_s is not None else here
         return [[capture.program, "-start", f"{profile}!{name}", *mode, "-instancename", INSTANCE]]
     kernel = [capture.program, "-on", "+".join(capture.flags)]
+    if capture.stacks:
+        events_with = (*STACK_EVENTS, *(("Profile",) if capture.samples_hz else ()))
+        kernel += ["-stackwalk", "+".join(events_with)]
+    if capture.samples_hz:
+        # In units of 100 ns; it is not kept for later sessions.
+        kernel += ["-SetProfInt", str(10_000_000 // capture.samples_hz)]
     if capture.counters:
         kernel += ["-Pmc", ",".join(capture.counters), "CSWITCH", "strict"]
     buffer_kb = capture.buffer_kb or BUFFER_KB

@@ -98,7 +98,7 @@ namespace Schedlens.EtwExport
                     // Only the idle thread leaves an idle state.
                     switches.Int(row.OldTid == 0 ? row.OldIdleState : null);
                     // TraceProcessor does not report the remaining quantum; stacks are not exported.
-                    switches.Nulls(2).Text("switch").EndRow();
+                    switches.Nulls(3).Text("switch").EndRow();
                 },
                 (row, seq, leaver, entered) =>
                 {

@@ -144,3 +144,32 @@ def test_xperf_commands() -> None:
 def test_command_is_shown_as_typed() -> None:
     typed = etw_command.shown(["a b", "c", "", ">", "x|y", "50%"])
     assert typed == '"a b" c "" > "x|y" 50%'
+
+
+def test_stacks_are_those_of_switches_wakeups_and_samples() -> None:
+    root = profiles(etw_profile.render(stacks=True, samples=True))
+    stacks = [element.get("Value") for element in root.iterfind("SystemProvider/Stacks/Stack")]
+    assert stacks == ["CSwitch", "ReadyThread", "SampledProfile"]
+    keywords = {element.get("Value") for element in root.iterfind("SystemProvider//Keyword")}
+    # Without these, no address of a stack has a file.
+    assert {"SampledProfile", "Loader", "ProcessThread"} <= keywords
+    assert keywords - KEYWORDS == {"SampledProfile"}
+    merged = ElementTree.fromstring(etw_profile.render(stacks=True).encode())
+    assert "ImageId" in {element.get("Value") for element in merged.iter("CustomEvent")}
+    only = profiles(etw_profile.render(samples=True))
+    assert only.find("SystemProvider/Stacks") is None
+
+
+def test_xperf_walks_the_same_stacks_at_the_same_rate() -> None:
+    capture = etw_command.Capture("xperf", "xperf", stacks=True, samples_hz=499)
+    kernel = lines(capture)[0]
+    assert "+PROFILE -stackwalk CSwitch+ReadyThread+Profile -SetProfInt 20040 -f" in kernel
+    plain = lines(etw_command.Capture("xperf", "xperf", stacks=True))[0]
+    assert "-stackwalk CSwitch+ReadyThread -f" in plain
+    assert "PROFILE" not in plain
+
+
+def test_a_ring_with_stacks_has_room_for_them() -> None:
+    # 16 MB a second for 16 CPUs, six times that with stacks.
+    ring = etw_command.Capture("wpr", "wpr", ring_s=30.0, cpus=16, stacks=True)
+    assert ring.kernel_buffers == 2880

@@ -27,16 +27,17 @@ NEWER = tuple(etw_profile.NEWER_KEYWORDS)
 
 def rendered(
     counters: tuple[str, ...], ring_s: float | None, buffers: tuple[int | None, int | None],
-    without: tuple[str, ...],
+    without: tuple[str, ...], stacks: bool = False, samples_hz: int | None = None,
 ) -> str:  # fmt: skip
     """The profile for these options, as `collect` writes it."""
     capture = etw_command.Capture(
         "wpr", "wpr", counters, ring_s=ring_s, cpus=16, buffer_kb=buffers[0],
-        buffer_count=buffers[1], without=without,
+        buffer_count=buffers[1], without=without, stacks=stacks, samples_hz=samples_hz,
     )  # fmt: skip
     return etw_profile.render(
         capture.counters, capture.kernel_buffers, capture.buffer_kb,
-        event_buffers=capture.event_buffers, without=capture.without,
+        event_buffers=capture.event_buffers, without=capture.without, stacks=capture.stacks,
+        samples=capture.samples_hz is not None,
     )  # fmt: skip
 
 
@@ -46,6 +47,18 @@ def test_every_combination_of_options_is_valid(build: int) -> None:
     texts = [
         rendered(counters, ring_s, buffers, without)
         for counters, ring_s, buffers in itertools.product(COUNTERS, RINGS, BUFFERS)
+    ]
+    assert len(set(texts)) == len(texts) == 36
+    assert [violations(text, build) for text in texts] == [[]] * 36
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_profiles_with_stacks_and_samples_are_valid(build: int) -> None:
+    without = () if build > wprp_schema.KEYWORD_SINCE["IdealProcessor"] else NEWER
+    choices = [(True, None), (True, 1000), (False, 1000)]
+    texts = [
+        rendered(counters, ring_s, (None, None), without, *choice)
+        for counters, ring_s, choice in itertools.product(COUNTERS, RINGS, choices)
     ]
     assert len(set(texts)) == len(texts) == 36
     assert [violations(text, build) for text in texts] == [[]] * 36
@@ -103,8 +116,8 @@ MISTAKES: dict[str, tuple[Callable[[Element], None], str]] = {
         "the root is Recorder; unknown element Recorder",
     ),
     "unknown element": (
-        lambda root: one(root, "Profiles/EventProvider").append(Element("Stacks")),
-        "EventProvider contains Stacks; unknown element Stacks",
+        lambda root: one(root, "Profiles/EventProvider").append(Element("StackWalk")),
+        "EventProvider contains StackWalk; unknown element StackWalk",
     ),
     "missing attribute": (
         lambda root: assigned(root, PROFILE, "Description", None), "Profile has no Description",
@@ -226,5 +239,6 @@ def test_schema_refuses_each_mistake(name: str) -> None:
 
 
 def test_every_rule_of_an_element_is_used_by_the_profile() -> None:
-    root = ElementTree.fromstring(rendered(("InstructionRetired",), None, (None, None), ()))
+    text = rendered(("InstructionRetired",), None, (None, None), (), stacks=True)
+    root = ElementTree.fromstring(text)
     assert {element.tag for element in root.iter()} == set(wprp_schema.RULES)

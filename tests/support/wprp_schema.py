@@ -77,7 +77,11 @@ RULES: dict[str, Rule] = {
     "EventCollector": Rule(_BUFFERS, {"Id": _ID, "Name": _ANY}, _COLLECTOR),
     "BufferSize": _value(_NUMBER, Operation=_OPERATION),
     "Buffers": _value(_NUMBER, Operation=_OPERATION, PercentageOfTotalMemory=_BOOLEAN),
-    "SystemProvider": Rule((("Keywords", 0, None),), {"Id": _ID}, {"Base": _ANY}),
+    "SystemProvider": Rule(
+        (("Keywords", 0, None), ("Stacks", 0, None)), {"Id": _ID}, {"Base": _ANY}
+    ),
+    "Stacks": Rule((("Stack", 1, None),), {}, {"Operation": _OPERATION}),
+    "Stack": _value(re.compile(r"CSwitch|ReadyThread|SampledProfile")),
     "Keywords": Rule((("Keyword", 1, None),), {}, {"Operation": _OPERATION}),
     "Keyword": _value(_ANY, Strict=_BOOLEAN),
     "HardwareCounter": Rule(

@@ -79,14 +79,15 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     flag_value="fp",
     type=click.Choice(["fp", "dwarf", "lbr"]),
     help="Record the stacks of threads that switch out and of wakers: by frame pointers (fp, also "
-    "without a value), by a copy of each stack (dwarf), or by last branch records (lbr).",
+    "without a value), by a copy of each stack (dwarf), or by last branch records (lbr). Windows "
+    "walks stacks itself: without a value, and the stack of the thread that switches in.",
 )
 @click.option(
     "--samples",
     "samples_hz",
     type=click.IntRange(0, 20_000),
-    help="Also record what runs, SAMPLES times a second on each CPU. Default: 99 with --stacks, "
-    "else none; 0: none.",
+    help="Also record what runs, SAMPLES times a second on each CPU. Default: 99 (Windows: "
+    "1000) with --stacks, else none; 0: none.",
 )
 @click.option(
     "-m",

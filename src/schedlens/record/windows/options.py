@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from schedlens.errors import PlanError
 from schedlens.load.session_file import SavedOptions
 from schedlens.record import ring_length
 from schedlens.record.request import Request
+
+if TYPE_CHECKING:
+    from collectors import etw_command
+else:
+    from schedlens.collectors import etw_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +42,23 @@ class Options(SavedOptions):
                 raise PlanError("--stop-on-frame requires --process or --pid: otherwise the first "
                                 "slow frame of any program, such as explorer.exe, ends "
                                 "the ring")  # fmt: skip
-        if request.stacks or request.samples_hz:
-            raise PlanError("--stacks and --samples work only on Linux: analyze does not read the "
-                            "stacks of .etl files yet")  # fmt: skip
+        if request.stacks not in (None, "fp"):
+            raise PlanError(f"--stacks {request.stacks} works only on Linux: Windows walks stacks "
+                            "itself, so use --stacks without a value")  # fmt: skip
+        _check_rate(self.recorder, request.samples_hz)
         if request.light:
             raise PlanError("--light works only on Linux: the WPR profile has no second record")
+
+
+def _check_rate(recorder: str | None, samples_hz: int | None) -> None:
+    """Raises `PlanError` for a rate that the recorder cannot sample at."""
+    usual, most = etw_command.SAMPLES_HZ, etw_command.MOST_SAMPLES_HZ
+    if samples_hz is None or samples_hz == usual:
+        return
+    if recorder != "xperf":
+        raise PlanError(
+            f"--samples {samples_hz}: WPR samples {usual} times a second; use --samples {usual}, "
+            "or --recorder xperf"
+        )
+    if samples_hz > most:
+        raise PlanError(f"--samples {samples_hz}: Windows samples at most {most} times a second")

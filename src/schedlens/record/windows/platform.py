@@ -93,7 +93,7 @@ class Windows(Platform):
         )
         if options.presentmon is not None and shutil.which(options.presentmon) is None:
             raise RecorderError(f"--presentmon: there is no program {options.presentmon}")
-        capture = etw.fewer_flags(_with_buffers(capture, request))
+        capture = etw.fewer_flags(_as_requested(capture, request))
         if options.ring_s is not None:
             _check_ring(capture, settings.memory_bytes())
         self._capture = etw.checked_counters(capture, request.counters)
@@ -167,7 +167,7 @@ class Windows(Platform):
         steps = [conductor.preview(step, machine) for step in steps]
         kind = options.recorder or "wpr"
         cpus = CPUS_ELSEWHERE if elsewhere else len(machine.usable)
-        capture = _with_buffers(
+        capture = _as_requested(
             etw.Capture(kind, kind, request.counters, options.presents, options.ring_s, cpus),
             request,
         )
@@ -330,8 +330,9 @@ def _check_ring(capture: etw.Capture, memory: int | None) -> None:
     )
 
 
-def _with_buffers(capture: etw.Capture, request: Request) -> etw.Capture:
-    """The capture with the requested buffers."""
+def _as_requested(capture: etw.Capture, request: Request) -> etw.Capture:
+    """The capture with the requested stacks, samples and buffers."""
+    capture = replace(capture, stacks=request.stacks is not None, samples_hz=request.samples_hz)
     requested = request.buffers("windows")
     if requested is None:
         return capture
