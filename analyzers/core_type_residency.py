@@ -3,7 +3,8 @@
 A thread counts as carrying if it ran for at least 25 % of the window: the shorter ones lose little
 on an E core. It is a warning if such a thread spent at least 20 % of its running time on E or LP-E
 cores, and critical from 50 %. Only machines with more than one core type can lose by it. If
-the thread's affinity has no P core at any time, that is the cause and what is to be changed.
+the thread's affinity has no P core at any time, that is the cause and what is to be changed; else
+its QoS class, if it prefers E cores for at least 50 % of the thread's time there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from schedlens.output.wording import duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "core_types")
 METRIC: Metric = "running"
-KINDS = ("on_e_cores", "not_allowed_on_p_cores")
+KINDS = ("on_e_cores", "not_allowed_on_p_cores", "low_qos")
 
 CARRYING_PCT = 25.0
 WARNING_PCT = 20.0
@@ -31,7 +32,16 @@ _IDLE = (
     "(SetThreadIdealProcessor): P cores were idle meanwhile, so lowering other threads gains "
     "nothing."
 )
+_LOW_QOS = (
+    "Give this thread high QoS (SetThreadInformation, ThreadPowerThrottling): its class makes the "
+    "scheduler prefer E cores. Leave it if it is background work."
+)
+_MASK = (
+    "Add P cores to this thread's affinity (SetThreadAffinityMask, or sched_setaffinity and cpuset "
+    "on Linux), or remove it and set an ideal processor (SetThreadIdealProcessor)."
+)
 CRITICAL_PCT = 50.0
+LOW_QOS_PCT = 50.0
 
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
@@ -68,11 +78,12 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         )
         return
     row = rows[0]
-    mask = _without_p(scope, row)
+    mask, why = _without_p(scope, row), _cause(scope, row)
+    low_qos = mask is None and 100 * (why["low_qos_ns"] or 0) >= LOW_QOS_PCT * row["slow_ns"]
     share = 100 * row["slow_ns"] / row["run_high_ns"]
     others = len({r["trace_id"] for r in rows} - {row["trace_id"]})
     yield Finding(
-        kind="not_allowed_on_p_cores" if mask else "on_e_cores",
+        kind="not_allowed_on_p_cores" if mask else "low_qos" if low_qos else "on_e_cores",
         severity="critical" if share >= CRITICAL_PCT else "warning",
         title=(
             f"Busy thread is not allowed on P cores ({duration(row['slow_ns'])} on E)"
@@ -83,16 +94,16 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             f"{recordings(row['label'], others)}"
             f"{thread_name(row['thread'], row['tid'], row['process'])} ran "
             f"{duration(row['slow_ns'])} ({percent(share)} of its running time) on E cores"
-            f"{'' if mask is None else f': {mask}, and no P core'}."
+            f"{_causes(why) if mask is None else f': {mask}, and no P core'}."
         ),
         advice=(
-            (_BUSY if 2 * _beside_idle_ns(scope, row) < row["slow_ns"] else _IDLE)
-            if mask is None
-            else (
-                "Add P cores to this thread's affinity (SetThreadAffinityMask, or "
-                "sched_setaffinity and cpuset on Linux), or remove it and set an ideal processor "
-                "(SetThreadIdealProcessor)."
-            )
+            _MASK
+            if mask is not None
+            else _LOW_QOS
+            if low_qos
+            else _BUSY
+            if 2 * why["p_idle_ns"] < row["slow_ns"]
+            else _IDLE
         ),
         trace_id=row["trace_id"],
         cost_ns=row["slow_ns"],
@@ -103,8 +114,8 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         end_ns=row["end_ns"],
         bound="exact" if row["run_high_ns"] == row["run_ns"] else "at_least",
         evidence_sql=(
-            "SELECT core_type, efficiency_class, run_ns, of_thread_pct, switches_in "
-            f"FROM core_type_residency WHERE utid = {row['utid']}"
+            "SELECT e_ns, mask_ns, p_idle_ns, no_p_idle_ns, low_qos_ns, qos, priority, policy "
+            f"FROM e_core_cause(p_trace_id := {row['trace_id']}) WHERE utid = {row['utid']}"
         ),
         counter_evidence_sql=(
             "SELECT left_ns, away_ns, run_ns, ready_ns, censored FROM core_type_move "
@@ -113,11 +124,30 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     )
 
 
-def _beside_idle_ns(scope: Scope, row: dict[str, Any]) -> int:
-    """Its time on E cores while a whole P core that it may use was idle."""
-    asked = scope.call("core_choice", process=scope.process)
-    found = scope.rows(f"SELECT e_beside_idle_p_ns AS ns FROM ({asked}) WHERE utid = {row['utid']}")
-    return found[0]["ns"] or 0 if found else 0
+def _cause(scope: Scope, row: dict[str, Any]) -> dict[str, Any]:
+    """The row of `e_core_cause` about the thread."""
+    asked = scope.call("e_core_cause", process=scope.process)
+    return scope.rows(f"SELECT * FROM ({asked}) WHERE utid = {row['utid']}")[0]
+
+
+def _causes(why: dict[str, Any]) -> str:
+    """What kept it there, in words: parts of the time, then what else is recorded."""
+    parts = [
+        f"{words} for {duration(why[column])}"
+        for column, words in (
+            ("no_p_idle_ns", "no P core was idle"),
+            ("p_idle_ns", "a P core was idle"),
+            ("mask_ns", "its affinity allowed no P core"),
+        )
+        if why[column]
+    ]
+    facts = [
+        f"QoS {why['qos']}" if why["qos"] is not None else "",
+        f"priority {why['priority']}" if why["priority"] is not None else "",
+        f"policy {why['policy']}" if why["policy"] is not None else "",
+    ]
+    known = ", ".join(fact for fact in facts if fact)
+    return f": {', '.join(parts)}" + (f" ({known})" if known else "")
 
 
 def _without_p(scope: Scope, row: dict[str, Any]) -> str | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from schedlens.report.figures import (
     MOST_SOUGHT,
+    Plot,
     bar,
     ms,
     row_height,
@@ -18,6 +21,7 @@ HEADING = "Core types"
 ORDER = 90
 FIGURES = {
     "core_types": "running time by thread and core type",
+    "qos": "QoS class of threads over time",
 }
 
 _MOST_BARS = 20
@@ -59,10 +63,60 @@ def section(view: View) -> Section | Nothing:
         first=_MOST_BARS,
     )  # fmt: skip
     moves = view.ask_step("core_type_move", process=view.process)
+    qos = view.ask_step("thread_qos", process=view.process)
+    over_time = _qos(qos.rows)
     return Section(
         "Long-running and critical threads belong on P cores; short and background work "
-        "belongs on E cores. The second table lists each move from P to E and the time to return.",
+        "belongs on E cores. The first table says what kept each thread there; a later one lists "
+        "each move from P to E and the time to return.",
         view.step_window(),
-        (Figure("core_types", caption, plot, height=row_height(shown)),),
-        (answer, moves, view.ask_step("core_type_priority", process=view.process).fold()),
+        (
+            Figure("core_types", caption, plot, height=row_height(shown)),
+            *([] if over_time is None else [over_time]),
+        ),
+        (
+            view.ask_step("e_core_cause", process=view.process),
+            answer,
+            moves,
+            view.ask_step("core_type_priority", process=view.process).fold(),
+            *([] if over_time is None else [qos.fold()]),
+        ),
     )
+
+
+def _qos(rows: list[dict[str, Any]]) -> Figure | None:
+    """Spells of each class along the time of the recording; the busiest threads that ever have
+    another class than the default."""
+    other = {row["utid"] for row in rows if row["qos"] != "high"}
+    ran: dict[int, int] = {}
+    for row in rows:
+        if row["utid"] in other:
+            ran[row["utid"]] = ran.get(row["utid"], 0) + row["run_ns"]
+    chosen = sorted(ran, key=lambda utid: (-ran[utid], utid))[:_MOST_BARS]
+    if not chosen:
+        return None
+    first = {row["utid"]: row for row in reversed(rows)}
+    labels = dict(zip(chosen, unique(thread_label(first[utid]) for utid in chosen), strict=True))
+    traces: list[Plot] = []
+    for index, name in enumerate(sorted({row["qos"] for row in rows if row["utid"] in labels})):
+        spells = [row for row in rows if row["utid"] in labels and row["qos"] == name]
+        drawn = bar(
+            name,
+            [labels[row["utid"]] for row in spells],
+            [ms(row["dur_ns"]) for row in spells],
+            index,
+            unit="ms",
+            detail=[f"ran {row['run_ns'] / 1e6:,.3f} ms of it" for row in spells],
+        )
+        traces.append(drawn | {"base": [ms(row["from_ns"]) for row in spells]})
+    caption = (
+        f"QoS class over time of the {len(chosen)} busiest of {len(other)} threads that had "
+        "another class than the default. Low, eco and utility prefer E cores."
+    )
+    plot = rows_across(traces, "ms of the recording", stacked=False)
+    plot["layout"] |= {
+        "barmode": "overlay",
+        "yaxis": plot["layout"]["yaxis"]
+        | {"categoryorder": "array", "categoryarray": list(labels.values())},
+    }
+    return Figure("qos", caption, plot, height=row_height(len(chosen)))

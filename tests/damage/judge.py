@@ -31,12 +31,14 @@ _ALSO = {
     "smt_tax": "core_type",
     "thread_cpi": "core_type",
     "thread_frequency_type": "core_type",
+    "thread_priority": "priority",
 }
 # Queries with a row per event: (start, length). The rows with the longest overlap are paired.
 EVENTS = {
     "worst_waits": ("ready_ts", "ready_ns"),
     "quantum_end_chain": ("ts", "dur"),
     "core_type_move": ("left_ns", "away_ns"),
+    "thread_qos": ("from_ns", "dur_ns"),
     "parallel_section": ("ts", "dur"),
     "counter_interval": ("ts", "dur"),
     "frequency_interval": ("from_ns", "dur"),

@@ -75,6 +75,7 @@ KEYS = {
     "thread_core_use": (*THREAD, "cpu"),
     "core_choice": THREAD,
     "core_type_residency": (*THREAD, "core_type"),
+    "e_core_cause": THREAD,
     "core_type_priority": ("trace_id", "priority", "core_type"),
     "core_type_move": (*THREAD, "left_ns"),
     "thread_by_priority": ("trace_id", "process", "priority"),

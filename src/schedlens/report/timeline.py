@@ -25,6 +25,14 @@ _LAYERS = (
 )
 
 
+# Columns of frame_time that are lines of their own where recorded; the last from the start of a
+# frame to the screen.
+_ALSO_DRAWN = (
+    ("gpu_busy_ns", "GPU busy", "@green", "dot"),
+    ("latency_ns", "until displayed", "@orange", "dashdot"),
+)
+
+
 def frames(rows: list[dict[str, Any]], span: Span, *, height: int) -> Figure | None:
     """Length of each frame as a step at its time, stutters marked; rows of `frame_time`."""
     timed = [row for row in rows if row["dur_ns"] is not None]
@@ -58,18 +66,19 @@ def frames(rows: list[dict[str, Any]], span: Span, *, height: int) -> Figure | N
                 "lasts %{y:,.2f} ms<extra></extra>",
             }
         )
-    if any(row["gpu_busy_ns"] is not None for row in drawn):
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": "GPU busy",
-                "x": starts,
-                "y": [ms(row["gpu_busy_ns"]) for row in drawn],
-                "line": {"shape": "hv", "width": 1, "color": "@green", "dash": "dot"},
-                "hovertemplate": "GPU busy %{y:,.2f} ms<extra></extra>",
-            }
-        )
+    for column, name, color, dash in _ALSO_DRAWN:
+        if any(row[column] is not None for row in drawn):
+            traces.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": name,
+                    "x": starts,
+                    "y": [ms(row[column]) for row in drawn],
+                    "line": {"shape": "hv", "width": 1, "color": color, "dash": dash},
+                    "hovertemplate": f"{name} %{{y:,.2f}} ms<extra></extra>",
+                }
+            )
     if slow:
         traces.append(
             {
