@@ -39,6 +39,7 @@ EVENTS = {
     "quantum_end_chain": ("ts", "dur"),
     "core_type_move": ("left_ns", "away_ns"),
     "thread_qos": ("from_ns", "dur_ns"),
+    "move_interval": ("ts", "after_ns"),
     "parallel_section": ("ts", "dur"),
     "counter_interval": ("ts", "dur"),
     "frequency_interval": ("from_ns", "dur"),

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
+from experiment_session import section
 from judged import plain, yielded
-
-from schedlens.report.sections import Section, View
-from schedlens.reports import core_type_residency
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E"),
@@ -124,11 +122,10 @@ def test_low_class_is_the_finding_and_names_all_causes(con: duckdb.DuckDBPyConne
 
 
 def test_figure_draws_the_spells_of_each_class(con: duckdb.DuckDBPyConnection) -> None:
-    made = core_type_residency.section(View(con, trace_id=1))
-    assert isinstance(made, Section)
-    (figure,) = [figure for figure in made.figures if figure.name == "qos"]
+    figures = section(con, "core_type_residency")["figures"]
+    (figure,) = [figure for figure in figures if figure["name"] == "qos"]
     drawn = {
-        trace["name"]: (trace["y"], trace["base"], trace["x"]) for trace in figure.plot["data"]
+        trace["name"]: (trace["y"], trace["base"], trace["x"]) for trace in figure["plot"]["data"]
     }
     # C never leaves the default class, so it is not drawn.
     assert drawn == {
