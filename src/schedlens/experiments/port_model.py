@@ -92,6 +92,19 @@ def this_machine() -> Core:
     return Core(latency, multipliers, HASWELL.branches, HASWELL.issue, basis)
 
 
+def mca_cycles(kernel: str) -> float | None:
+    """Core cycles per iteration of a loop according to llvm-mca; None if it cannot say."""
+    program = _llvm_mca()
+    if program is None:
+        return None
+    multiplied = ("rax", "rcx", "rsi", "rdi", *(f"r{n}" for n in range(8, 14)))
+    (multiplies, _, _), (_, adds) = _LOOPS[kernel]
+    text = "".join(f"imul %rbx, %{register}\n" for register in multiplied[:multiplies])
+    # In imul_add the addition is a chain of its own.
+    text += "add %rbx, %r14\n" * (adds or (kernel == "imul_add"))
+    return _mca_cycles(program, f"{text}dec %rdx\njnz .\n")
+
+
 def _llvm_mca() -> str | None:
     names = ["llvm-mca", *(f"llvm-mca-{version}" for version in range(22, 10, -1))]
     return next((path for name in names if (path := shutil.which(name))), None)
