@@ -114,8 +114,8 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         end_ns=row["end_ns"],
         bound="exact" if row["run_high_ns"] == row["run_ns"] else "at_least",
         evidence_sql=(
-            "SELECT e_ns, mask_ns, p_idle_ns, no_p_idle_ns, low_qos_ns, qos, priority, policy "
-            f"FROM e_core_cause(p_trace_id := {row['trace_id']}) WHERE utid = {row['utid']}"
+            "SELECT e_ns, mask_ns, p_idle_ns, no_p_idle_ns, low_qos_ns, qos_class, priority, "
+            f"policy FROM e_core_cause(p_trace_id := {row['trace_id']}) WHERE utid = {row['utid']}"
         ),
         counter_evidence_sql=(
             "SELECT left_ns, away_ns, run_ns, ready_ns, censored FROM core_type_move "
@@ -142,7 +142,7 @@ def _causes(why: dict[str, Any]) -> str:
         if why[column]
     ]
     facts = [
-        f"QoS {why['qos']}" if why["qos"] is not None else "",
+        f"QoS {why['qos_class']}" if why["qos_class"] is not None else "",
         f"priority {why['priority']}" if why["priority"] is not None else "",
         f"policy {why['policy']}" if why["policy"] is not None else "",
     ]

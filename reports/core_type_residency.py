@@ -87,7 +87,7 @@ def section(view: View) -> Section | Nothing:
 def _qos(rows: list[dict[str, Any]]) -> Figure | None:
     """Spells of each class along the time of the recording; the busiest threads that ever have
     another class than the default."""
-    other = {row["utid"] for row in rows if row["qos"] != "high"}
+    other = {row["utid"] for row in rows if row["qos_class"] != "high"}
     ran: dict[int, int] = {}
     for row in rows:
         if row["utid"] in other:
@@ -98,8 +98,10 @@ def _qos(rows: list[dict[str, Any]]) -> Figure | None:
     first = {row["utid"]: row for row in reversed(rows)}
     labels = dict(zip(chosen, unique(thread_label(first[utid]) for utid in chosen), strict=True))
     traces: list[Plot] = []
-    for index, name in enumerate(sorted({row["qos"] for row in rows if row["utid"] in labels})):
-        spells = [row for row in rows if row["utid"] in labels and row["qos"] == name]
+    for index, name in enumerate(
+        sorted({row["qos_class"] for row in rows if row["utid"] in labels})
+    ):
+        spells = [row for row in rows if row["utid"] in labels and row["qos_class"] == name]
         drawn = bar(
             name,
             [labels[row["utid"]] for row in spells],

@@ -48,17 +48,17 @@ WITH
     GROUP BY s.utid
   ),
   class AS (
-    SELECT utid, from_ns, qos, prefers_e
+    SELECT utid, from_ns, qos_class, prefers_e
     FROM thread_qos(p_trace_id, -4000000000000000000, 4000000000000000000)
     SEMI JOIN chosen USING (utid)
   ),
   served AS (
-    SELECT utid, sum(ns) FILTER (WHERE prefers_e) AS ns, arg_max(qos, (ns, prefers_e, qos)) AS qos
+    SELECT utid, sum(ns) FILTER (WHERE prefers_e) AS ns, arg_max(qos_class, (ns, prefers_e, qos_class)) AS qos_class
     FROM (
-      SELECT s.utid, c.qos, c.prefers_e, sum(s.ns) AS ns
+      SELECT s.utid, c.qos_class, c.prefers_e, sum(s.ns) AS ns
       FROM slow AS s
       ASOF JOIN class AS c ON c.utid = s.utid AND c.from_ns <= s.ts
-      GROUP BY s.utid, c.qos, c.prefers_e
+      GROUP BY s.utid, c.qos_class, c.prefers_e
     )
     GROUP BY utid
   ),
@@ -108,7 +108,7 @@ SELECT
   -- are recorded. (no bounds)
   CASE WHEN served.utid IS NOT NULL THEN coalesce(served.ns, 0)::BIGINT END AS low_qos_ns,
   -- QoS class in which it ran longest on E cores (thread_qos); null if not recorded.
-  served.qos,
+  served.qos_class,
   -- Priority at which it ran longest on E cores; null if not recorded.
   urgent.priority,
   -- The power plan's policy for threads, on mains (ac) and battery (dc); null if not recorded.

@@ -28,7 +28,7 @@ WITH
       count(dur) AS lengths,
       avg(dur) AS mean_ns,
       quantile_disc(dur, [0.5, 0.99, 0.999]) AS quantiles,
-      max(dur) AS max_ns,
+      max(dur) AS longest_ns,
     FROM ended
     GROUP BY trace_id, name, kind
   )
@@ -52,6 +52,6 @@ SELECT
   -- 99.9th percentile of the length, ns. (no bounds)
   CASE WHEN lengths * 0.001 >= 10 THEN quantiles[3] END AS p999_ns,
   -- Longest, ns. (no bounds)
-  max_ns,
+  longest_ns,
 FROM counted
 ORDER BY trace_id, marks DESC, name, kind;

@@ -83,7 +83,7 @@ SELECT
       TRY_CAST(c.qos AS INTEGER) + 1
     ],
     lower(c.qos)
-  ) AS qos,
+  ) AS qos_class,
   -- Whether the class makes the scheduler prefer E cores: low, eco or utility.
   lower(c.qos) IN ('2', '5', '6', 'low', 'eco', 'utility') AS prefers_e,
   -- Start of the spell in the window, ns. (time)

@@ -47,28 +47,28 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 CAUSES = (
-    "SELECT thread, e_ns, mask_ns, p_idle_ns, no_p_idle_ns, low_qos_ns, qos, priority, policy "
-    "FROM e_core_cause"
+    "SELECT thread, e_ns, mask_ns, p_idle_ns, no_p_idle_ns, low_qos_ns, qos_class, priority, "
+    "policy FROM e_core_cause"
 )
 
 
 def test_class_applies_until_the_next_recorded_one(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
-        "SELECT thread, qos, prefers_e, from_ns, dur_ns, run_ns FROM thread_qos "
+        "SELECT thread, qos_class, prefers_e, from_ns, dur_ns, run_ns FROM thread_qos "
         "ORDER BY thread, from_ns"
     ).fetchall()
     assert rows == [
         ("A", "high", False, 0, 5 * MS, 5 * MS),
         ("A", "eco", True, 5 * MS, 5 * MS, 5 * MS),
-        # Its first record tells the class it had before; C never differs from the default.
+        # Its first record shows the class it had before; C never differs from the default.
         ("B", "medium", False, 0, 4 * MS, 4 * MS),
         ("B", "medium", False, 4 * MS, 6 * MS, 0),
         ("C", "high", False, 0, 10 * MS, 8 * MS),
     ]
     window = f"p_from_ns := {4 * MS}, p_to_ns := {6 * MS}, p_process := 'game'"
     rows = con.execute(
-        f"SELECT thread, qos, from_ns, dur_ns, run_ns FROM thread_qos({window}) WHERE run_ns > 0 "
-        "ORDER BY thread, from_ns"
+        f"SELECT thread, qos_class, from_ns, dur_ns, run_ns FROM thread_qos({window}) "
+        "WHERE run_ns > 0 ORDER BY thread, from_ns"
     ).fetchall()
     assert rows == [
         ("A", "high", 4 * MS, MS, MS), ("A", "eco", 5 * MS, MS, MS),
@@ -85,7 +85,7 @@ def test_parts_of_the_time_on_e_cores_add_up(con: duckdb.DuckDBPyConnection) -> 
 
 def test_classes_that_are_not_recorded_are_unknown(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("DELETE FROM qos_change")
-    rows = con.execute("SELECT low_qos_ns, qos FROM e_core_cause").fetchall()
+    rows = con.execute("SELECT low_qos_ns, qos_class FROM e_core_cause").fetchall()
     assert rows == [(None, None)] * 2
     assert con.execute("FROM thread_qos").fetchall() == []
 

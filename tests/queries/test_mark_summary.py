@@ -23,6 +23,6 @@ def test_requests_have_rate_and_quantiles() -> None:
         ]
         window = f"p_from_ns := {999 * MS}, p_to_ns := {1999 * MS}"
         rows = con.execute(
-            f"SELECT name, marks, per_s, mean_ns, p50_ns, max_ns FROM mark_summary({window})"
+            f"SELECT name, marks, per_s, mean_ns, p50_ns, longest_ns FROM mark_summary({window})"
         ).fetchall()
         assert rows == [("request", 2, 2.0, 99_950.0, None, 100_000)]
