@@ -30,6 +30,14 @@ EVENTS = (
     "cpuhp:cpuhp_exit",
 )
 
+# Recorded as well if CPUs are isolated, on kernels that have them (x86): the tick, and what other
+# CPUs ask of this one.
+ON_ISOLATED = tuple(
+    f"irq_vectors:{name}_{edge}"
+    for name in ("local_timer", "reschedule", "call_function", "call_function_single", "irq_work")
+    for edge in ("entry", "exit")
+)
+
 MEBI = 1 << 20
 LARGEST_BUFFER = 16 * MEBI
 # An ordinary user may lock this much by default (perf_event_mlock_kb is 512 KiB plus a page).

@@ -18,6 +18,7 @@ from . import perf_file, perf_package
 from .perf_command import (
     ESSENTIAL,
     EVENTS,
+    ON_ISOLATED,
     SMALLEST_BUFFER,
     Capture,
     record,
@@ -26,6 +27,8 @@ from .perf_command import (
 from .perf_command import (
     buffer_bytes as default_buffer_bytes,
 )
+
+ISOLATED = Path("/sys/devices/system/cpu/isolated")
 
 MODES = ("full", "switch_events_system", "switch_events_own", "none")
 
@@ -191,8 +194,17 @@ def _events() -> tuple[tuple[str, ...], tuple[str, ...]]:
     folder = mount / "events" if mount else None
     if folder is None or not os.access(folder, os.R_OK | os.X_OK):
         return EVENTS, ()
-    there = tuple(event for event in EVENTS if (folder / event.replace(":", "/")).is_dir())
+    wanted = (*EVENTS, *(ON_ISOLATED if isolates_cpus() else ()))
+    there = tuple(event for event in wanted if (folder / event.replace(":", "/")).is_dir())
     return there, tuple(event for event in EVENTS if event not in there)
+
+
+def isolates_cpus(path: Path = ISOLATED) -> bool:
+    """Whether the kernel keeps other work off some CPUs (isolcpus)."""
+    try:
+        return path.read_text(encoding="ascii").strip() not in ("", "(null)")
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def run(command: Sequence[str], cwd: str | None = None) -> subprocess.CompletedProcess[str]:

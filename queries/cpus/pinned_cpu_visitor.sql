@@ -8,28 +8,9 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id)),
-  part AS (
-    SELECT
-      trace_id,
-      unnest(string_split(value, ',')) AS cpus,
-    FROM machine_setting
-    JOIN span USING (trace_id)
-    WHERE key = 'isolated_cpus' AND p_process IS NULL
-  ),
   isolated AS (
-    SELECT
-      trace_id,
-      unnest(range(
-        TRY_CAST(split_part(trim(cpus), '-', 1) AS INTEGER),
-        1 + least(
-          65536,
-          TRY_CAST(
-            coalesce(nullif(split_part(trim(cpus), '-', 2), ''), split_part(trim(cpus), '-', 1))
-            AS INTEGER
-          )
-        )
-      ))::INTEGER AS cpu,
-    FROM part
+    SELECT c.* FROM isolated_cpu(p_trace_id) AS c SEMI JOIN span USING (trace_id)
+    WHERE p_process IS NULL
   ),
   several AS (SELECT trace_id FROM cpu GROUP BY trace_id HAVING count(DISTINCT cpu) > 1),
   owner AS (

@@ -269,6 +269,20 @@ pub enum Family {
         /// Number of the interrupt.
         irq: Slot,
     },
+    /// `irq_vectors:*_entry`: the local timer, and interrupts from other CPUs (x86).
+    VectorEntry {
+        /// Number of the vector.
+        vector: Slot,
+        /// What it is for: `local_timer`, `reschedule`, ...
+        name: String,
+    },
+    /// `irq_vectors:*_exit`
+    VectorExit {
+        /// Number of the vector.
+        vector: Slot,
+        /// What it is for.
+        name: String,
+    },
     /// `power:cpu_idle`
     Idle {
         /// Idle state, or the end of one.
@@ -295,6 +309,8 @@ pub enum Family {
     /// Counted, not read.
     Other,
 }
+
+const VECTORS: &str = "irq_vectors:";
 
 /// Values of `wakeup.kind`, by the number in [`Family::Wakeup`].
 pub const WAKEUP_KINDS: [&str; 3] = ["waking", "wakeup", "wakeup_new"];
@@ -402,6 +418,18 @@ fn family(format: &Format) -> Result<Family, &'static str> {
         "cpuhp:cpuhp_enter" | "cpuhp:cpuhp_multi_enter" => {
             Ok(Family::Hotplug { cpu: slot("cpu")?, target: slot("target")?, step: slot("idx")? })
         }
-        _ => Ok(Family::Other),
+        other => match other.strip_prefix(VECTORS) {
+            Some(name) => vector(name, slot("vector")),
+            None => Ok(Family::Other),
+        },
     }
+}
+
+/// Entries and exits of the system's own interrupts. Those of devices are `irq:irq_handler_entry`.
+fn vector(name: &str, number: Result<Slot, &'static str>) -> Result<Family, &'static str> {
+    Ok(match (name.strip_suffix("_entry"), name.strip_suffix("_exit")) {
+        (Some(name), _) => Family::VectorEntry { vector: number?, name: name.to_owned() },
+        (_, Some(name)) => Family::VectorExit { vector: number?, name: name.to_owned() },
+        _ => Family::Other,
+    })
 }

@@ -256,6 +256,15 @@ impl Rows {
                 let number = irq.read(raw)?;
                 self.interrupt_end(Which { softirq: false, number, name: None }, moment);
             }
+            Family::VectorEntry { vector, name } => {
+                let number = vector_number(vector.read(raw)?);
+                let row = self.current.interrupt(moment, "irq", Some(name));
+                self.interrupts.begin(moment.cpu, false, number, ts, (self.chunk, row));
+            }
+            Family::VectorExit { vector, name } => {
+                let number = vector_number(vector.read(raw)?);
+                self.interrupt_end(Which { softirq: false, number, name: Some(name) }, moment);
+            }
             Family::Idle { state, cpu } => {
                 let (state, cpu) = (state.read(raw)?, cpu.id(raw)?);
                 if (0..CPU_LIMIT).contains(&cpu) {
@@ -276,4 +285,9 @@ impl Rows {
         }
         Some(())
     }
+}
+
+/// Vectors are numbered below 0, so that none looks like the interrupt of a device.
+fn vector_number(vector: i64) -> i64 {
+    -1 - vector
 }

@@ -65,6 +65,7 @@ const WOKEN: &[Field] = &[
     int("prio"),
     int("target_cpu"),
 ];
+const VECTOR: &[Field] = &[int("vector")];
 const HOTPLUG: &[Field] = &[
     ("cpu", Stored::Int, Source::Word("cpu:")),
     ("target", Stored::Int, Source::Word("target:")),
@@ -72,7 +73,7 @@ const HOTPLUG: &[Field] = &[
 ];
 
 /// `sched_switch` is the first: its text has a parser of its own.
-const KNOWN: [Known; 20] = [
+const KNOWN: [Known; 30] = [
     same(
         "sched",
         "sched_switch",
@@ -124,6 +125,16 @@ const KNOWN: [Known; 20] = [
     same("syscalls", "sys_enter_sched_yield", &[]),
     same("cpuhp", "cpuhp_enter", HOTPLUG),
     same("cpuhp", "cpuhp_multi_enter", HOTPLUG),
+    same("irq_vectors", "local_timer_entry", VECTOR),
+    same("irq_vectors", "local_timer_exit", VECTOR),
+    same("irq_vectors", "reschedule_entry", VECTOR),
+    same("irq_vectors", "reschedule_exit", VECTOR),
+    same("irq_vectors", "call_function_entry", VECTOR),
+    same("irq_vectors", "call_function_exit", VECTOR),
+    same("irq_vectors", "call_function_single_entry", VECTOR),
+    same("irq_vectors", "call_function_single_exit", VECTOR),
+    same("irq_vectors", "irq_work_entry", VECTOR),
+    same("irq_vectors", "irq_work_exit", VECTOR),
 ];
 /// Index of `sched_switch`.
 const SWITCH: usize = 0;
