@@ -1,0 +1,94 @@
+-- What each thread waited for, as far as the recording says it: page faults, I/O, locks, other
+-- threads, timers. Windows records a wait reason. Linux records whether a wait can be interrupted
+-- (S) or not (D); together with what ended it, an interrupt or a thread, this separates I/O, page
+-- faults from disk included, from locks in the kernel.
+-- p_trace_id: only this recording; null for all.
+-- p_from_ns: start of the window; null for the default one.
+-- p_to_ns: end of the window; null for the default one.
+-- p_process: only threads of processes of this name, or in this group (group_thread); null for all.
+WITH
+  span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  who AS (FROM thread_with_process(p_trace_id, p_process)),
+  waited AS (
+    SELECT
+      s.utid,
+      s.ts + s.dur AS end_ns,
+      s.reason,
+      s.left_censored OR s.right_censored AS is_cut,
+      s.dur AS whole_ns,
+      clipped_ns(s.ts, s.dur, span.start_ns, span.end_ns) AS dur,
+    FROM thread_state AS s
+    JOIN span ON span.trace_id = s.trace_id
+    SEMI JOIN who ON who.utid = s.utid
+    WHERE s.state = 'waiting' AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
+  ),
+  -- The idle thread as the waker is an interrupt too.
+  woken AS (
+    SELECT w.utid, w.ts, bool_or(w.in_interrupt OR idle.utid IS NOT NULL) AS by_interrupt
+    FROM wakeup AS w
+    LEFT JOIN thread AS idle ON idle.utid = w.waker_utid AND idle.is_idle
+    WHERE w.effective AND (p_trace_id IS NULL OR w.trace_id = p_trace_id)
+    GROUP BY w.utid, w.ts
+  ),
+  known (reason, cause) AS (
+    VALUES
+      ('PageIn', 'page_fault'), ('WrPageIn', 'page_fault'), ('WrPhysicalFault', 'page_fault'),
+      ('FreePage', 'memory'), ('WrFreePage', 'memory'), ('PoolAllocation', 'memory'),
+      ('WrPoolAllocation', 'memory'), ('WrVirtualMemory', 'memory'), ('WrPageOut', 'memory'),
+      ('WrIoRing', 'io'),
+      ('WrResource', 'kernel_lock'), ('WrPushLock', 'kernel_lock'), ('WrMutex', 'kernel_lock'),
+      ('WrFastMutex', 'kernel_lock'), ('WrGuardedMutex', 'kernel_lock'),
+      ('WrRundown', 'kernel_lock'),
+      ('WrKeyedEvent', 'user_lock'), ('WrAlertByThreadId', 'user_lock'),
+      ('WrQueue', 'queue'),
+      ('WrLpcReceive', 'message'), ('WrLpcReply', 'message'),
+      ('DelayExecution', 'sleep'), ('WrDelayExecution', 'sleep'),
+      ('UserRequest', 'object'), ('WrUserRequest', 'object'), ('Executive', 'object'),
+      ('WrExecutive', 'object'),
+      ('Suspended', 'stopped'), ('WrSuspended', 'stopped'), ('T', 'stopped'), ('t', 'stopped')
+  ),
+  caused AS (
+    SELECT
+      waited.utid,
+      CASE
+        WHEN known.cause IS NOT NULL THEN known.cause
+        WHEN waited.reason = 'D' AND woken.by_interrupt THEN 'io'
+        WHEN waited.reason = 'D' AND NOT woken.by_interrupt THEN 'kernel_lock'
+        WHEN waited.reason = 'S' AND woken.by_interrupt THEN 'interrupt'
+        WHEN waited.reason = 'S' AND NOT woken.by_interrupt THEN 'thread'
+        ELSE 'unknown'
+      END AS cause,
+      waited.dur,
+      CASE WHEN NOT waited.is_cut THEN waited.whole_ns END AS whole_ns,
+    FROM waited
+    LEFT JOIN known ON known.reason = waited.reason
+    LEFT JOIN woken ON woken.utid = waited.utid AND woken.ts = waited.end_ns
+  )
+SELECT
+  -- Recording.
+  who.trace_id,
+  -- Name of the process; null if not recorded.
+  who.process,
+  -- Name of the thread.
+  who.thread,
+  -- Thread id.
+  who.tid,
+  -- Thread, unique in the database.
+  who.utid,
+  -- page_fault (from disk), memory (to become free), io (a disk or another device, by an
+  -- uninterruptible wait that an interrupt ends), kernel_lock, user_lock, queue (work), message,
+  -- object (an event or I/O; the reason does not say which), sleep, stopped, interrupt (a timer, the
+  -- network or a device), thread (another thread), or unknown.
+  c.cause,
+  -- Waits that overlap the window.
+  count(*) AS waits,
+  -- Waiting time in the window, ns. (no bounds)
+  sum(c.dur)::BIGINT AS wait_ns,
+  -- The same as a share of the thread's waiting time, percent. (no bounds)
+  100.0 * sum(c.dur) / nullif(sum(sum(c.dur)) OVER (PARTITION BY who.utid), 0) AS of_wait_pct,
+  -- Longest wait whose start and end are recorded, ns. (no bounds)
+  max(c.whole_ns) AS wait_max_ns,
+FROM caused AS c
+JOIN who ON who.utid = c.utid
+GROUP BY who.trace_id, who.process, who.thread, who.tid, who.utid, c.cause
+ORDER BY who.trace_id, who.utid, wait_ns DESC, c.cause;
