@@ -29,6 +29,8 @@ Row = dict[str, Any]
 
 _FALLS_PCT = -3.0
 _EVIDENCE = "FROM smt_boost"
+# The percentile of the latency that the finding compares.
+_TAIL = 99
 
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
@@ -37,11 +39,15 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     if not rows:
         yield not_applicable("The experiment smt-boost was not run.")
         return
+    slower = {
+        row["cell"]: row
+        for row in scope.rows(f"SELECT * FROM smt_boost_latency WHERE percentile = {_TAIL}")
+    }
     for load in dict.fromkeys(row["load"] for row in rows):
-        yield from _load(load, [row for row in rows if row["load"] == load])
+        yield from _load(load, [row for row in rows if row["load"] == load], slower)
 
 
-def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
+def _load(load: str, rows: list[Row], slower: dict[str, Row]) -> Iterable[Finding]:
     base, others = rows[0], rows[1:]
     if not others:
         yield _found(
@@ -73,6 +79,7 @@ def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
             part += f"{_ends(row, 'normalised_gain')})"
         if row["watts_gain_pct"] is not None:
             part += f" at {row['watts_gain_pct']:+.0f} % power{_ends(row, 'watts_gain')}"
+        part += _tail(slower.get(row["cell"]))
         parts.append(part)
         if row["gain_pct"] < _FALLS_PCT and row["per_s_high"] < base["per_s_low"]:
             yield _found(
@@ -91,8 +98,15 @@ def _load(load: str, rows: list[Row]) -> Iterable[Finding]:
         f"Load {load}: {_rate(base)} requests a second with {_state(base)}; relative to that "
         f"{', '.join(parts)}{_thrifty(rows)}.",
         "Choose the state by throughput, latency and power (`FROM smt_boost`, "
-        "`FROM cell_latency`).",
+        "`FROM smt_boost_latency`).",
     )
+
+
+def _tail(row: Row | None) -> str:
+    """How the state changes the p99, if it was measured."""
+    if row is None:
+        return ""
+    return f" and {row['latency_gain_pct']:+.0f} % p99{_ends(row, 'latency_gain')}"
 
 
 def _thrifty(rows: list[Row]) -> str:

@@ -29,7 +29,8 @@ def section(view: View) -> Section | Nothing:
     known = [row for row in latency.rows if row["latency_ns"] is not None]
     if known:
         figures.append(_latency(known))
-    return Section(lead, view.all_windows(), tuple(figures), (answer, latency))
+    answers = (answer, latency, view.ask("smt_boost_latency"))
+    return Section(lead, view.all_windows(), tuple(figures), answers)
 
 
 def _requests(rows: Rows) -> Figure:

@@ -35,28 +35,9 @@ WITH
   wanted AS (
     SELECT unnest([50.0, 90.0, 99.0, 99.9, 99.99, 99.999]::DOUBLE[]) AS percentile
   ),
-  of_run AS (
-    SELECT
-      *,
-      sum(requests) OVER (PARTITION BY trace_id ORDER BY bucket_ns) AS so_far,
-      sum(requests) OVER (PARTITION BY trace_id) AS total,
-    FROM bucket_sum
-  ),
-  run_value AS (
-    SELECT
-      experiment,
-      cell,
-      trace_id,
-      percentile,
-      min(bucket_ns) FILTER (WHERE so_far >= total * percentile / 100) AS ns,
-      any_value(total) AS total,
-    FROM of_run, wanted
-    GROUP BY experiment, cell, trace_id, percentile
-    HAVING any_value(total) * (1 - percentile / 100) >= 10
-  ),
   ends AS (
-    SELECT experiment, cell, percentile, list_sort(list(ns)) AS kept, count(*) AS repeats
-    FROM run_value
+    SELECT experiment, cell, percentile, list_sort(list(latency_ns)) AS kept, count(*) AS repeats
+    FROM run_latency(p_trace_id)
     GROUP BY experiment, cell, percentile
   ),
   all_runs AS (

@@ -101,6 +101,7 @@ WITH
       list_sort(list(100.0 * (kept.normalised_per_s / nullif(b.normalised_per_s, 0) - 1)))
         AS normalised,
       list_sort(list(100.0 * (kept.watts / nullif(b.watts, 0) - 1))) AS watts,
+      list_sort(list(100.0 * (kept.per_joule / nullif(b.per_joule, 0) - 1))) AS thrift,
     FROM kept
     JOIN base ON base.load = kept.load
     JOIN kept AS b ON b.cell = base.cell AND b.repeat = kept.repeat
@@ -231,6 +232,13 @@ SELECT
   thrifts[w.low_rank] AS requests_per_joule_low,
   -- Upper end of its confidence interval.
   thrifts[w.high_rank] AS requests_per_joule_high,
+  -- Gain of requests per joule over the cell with both off, percent; null if no repeat has both
+  -- cells, or if energy cannot be read.
+  list_median(gain.thrift) AS requests_per_joule_gain_pct,
+  -- Lower end of its confidence interval.
+  gain.thrift[g.low_rank] AS requests_per_joule_gain_low_pct,
+  -- Upper end of its confidence interval.
+  gain.thrift[g.high_rank] AS requests_per_joule_gain_high_pct,
   -- Requests of all repeats together.
   requests,
   -- Thermal throttling events; null if not reported.

@@ -372,6 +372,53 @@ def test_program_is_timed_itself_and_gains_pair_by_repeat(tmp_path: Path) -> Non
     ]
 
 
+def test_latency_and_requests_per_joule_are_compared_by_repeat(tmp_path: Path) -> None:
+    """Boost: half the median, a p99 that is 0.5 to 0.75 of that without; +20 % per joule."""
+    root = machine_with(tmp_path / "root", smt=None, boost="1")
+    found, _ = knobs.find(root)
+    made = [cell for cell in smt_boost.plan(found, (), 0.0) if cell.facts.load == "closed"]
+    steps = cells.shuffled(made, 6, 1)
+    workers, power = {}, {}
+    for step in steps:
+        assert step.cell is not None
+        boosted = step.cell.facts.boost == "on"
+        # The machine slows from repeat to repeat, which cancels out.
+        usual = step.repeat * (10_000 if boosted else 20_000)
+        tail = step.repeat * 80_000
+        if boosted:
+            tail = tail // 4 * 3 if step.repeat > 3 else tail // 2
+        per_s = 120_000 if boosted else 100_000
+        latency = [[usual, 9_800], [tail, 200]]
+        workers[step.name] = [{"counts": _counts(per_s), "latency": latency}]
+        power[step.name] = {"energy": {"package-0": 10.0}, "energy_ns": 100_000_000}
+    folder = experiment_session.write(
+        tmp_path / "session", topology.read(root), steps, {s.name: [1e4] for s in steps},
+        workers=workers, machine=power, experiment={"name": "smt-boost", "missing": []},
+    )  # fmt: skip
+    with experiment_session.analyzed(folder) as con:
+        rows = con.execute(
+            "SELECT boost, percentile, latency_ns, latency_gain_pct, latency_gain_low_pct, "
+            "latency_gain_high_pct, round(coverage_pct, 1) FROM smt_boost_latency "
+            "WHERE percentile IN (50, 99)"
+        ).fetchall()
+        assert rows == [
+            ("off", 50, 70_000, 0, 0, 0, 96.9),
+            ("off", 99, 280_000, 0, 0, 0, 96.9),
+            ("on", 50, 35_000, -50, -50, -50, 96.9),
+            ("on", 99, 180_000, -37.5, -50, -25, 96.9),
+        ]
+        thrift = con.execute(
+            "SELECT round(requests_per_joule_gain_pct, 6), "
+            "round(requests_per_joule_gain_low_pct, 6), "
+            "round(requests_per_joule_gain_high_pct, 6) FROM smt_boost"
+        ).fetchall()
+        assert thrift == [(0, 0, 0), (20, 20, 20)]
+        [detail] = con.execute(
+            "SELECT detail FROM finding WHERE analyzer = 'smt_boost' AND kind = 'gain'"
+        ).fetchall()
+        assert "boost on +20 % at +0 % power and -38 % p99 (-50 to -25)" in plain(detail[0])
+
+
 @pytest.mark.alone
 def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     # Nothing is switched: others use the machine of a test too.

@@ -25,7 +25,11 @@ _ANSWERS = {
         "yield": "FROM core_yield",
         "table": "FROM use_of_cores",
     },
-    "smt-boost": {"cells": "FROM smt_boost", "latency": "FROM cell_latency"},
+    "smt-boost": {
+        "cells": "FROM smt_boost",
+        "latency": "FROM cell_latency",
+        "latency_gain": "FROM smt_boost_latency",
+    },
     "handoff": {"cells": "FROM handoff_time"},
     "shards": {"shards": "FROM shard_latency", "latency": "FROM cell_latency"},
 }
