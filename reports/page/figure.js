@@ -87,7 +87,7 @@ function addFigure(spec, next) {
   const plot = make('div', { class: 'plot', 'data-state': 'waiting', role: 'img', 'aria-label': spec.caption });
   if (spec.height) plot.style.minHeight = `${spec.height}px`;
   const kinds = { steps, frames: frameFigure, threads: threadStates };
-  const drawer = kinds[spec.kind] ? kinds[spec.kind](plot, spec, Boolean(next && kinds[next.kind])) : spec.plot.sought ? soughtBars(plot, spec) : { draw: () => show(plot, spec.plot.data, spec.plot.layout, spec.height) };
+  const drawer = kinds[spec.kind] ? kinds[spec.kind](plot, spec, Boolean(next && kinds[next.kind])) : spec.plot.sought ? soughtBars(plot, spec) : spec.plot.data?.[0]?.type === 'icicle' ? searchedIcicle(plot, spec) : { draw: () => show(plot, spec.plot.data, spec.plot.layout, spec.height) };
   const figure = { plot, draw: drawer.draw, state: 'waiting' };
   figures.push(figure);
   seen.observe(plot);

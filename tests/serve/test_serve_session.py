@@ -87,6 +87,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with duckdb.connect(str(folder / "analysis.duckdb")) as con:
         con.execute(f"UPDATE trace SET label = '{HOSTILE}' WHERE trace_id = 1")
         con.execute(f"UPDATE thread SET name = '{HOSTILE}' WHERE trace_id = 1")
+        con.execute(
+            "INSERT INTO sample BY NAME SELECT 1 AS trace_id, 5 AS ts, 0 AS cpu, 1 AS seq, "
+            "min(utid) AS utid, 'cpu-clock' AS event FROM thread WHERE trace_id = 1 AND NOT is_idle"
+        )
     running = start(folder)
     yield running
     running.process.kill()
@@ -119,6 +123,19 @@ def test_requests_of_the_page_are_answered(served: Served) -> None:
     assert json.loads(body)[0]["start_ns"] == finding["start_ns"]
     status, _, body = served.ask(f"/timeline/neighbor?{at}&what=next")
     assert json.loads(body)["start_ns"] > finding["start_ns"]
+
+
+def test_the_stacks_of_a_range_are_answered(served: Served) -> None:
+    span = "trace=1&start_ns=0&end_ns=1000"
+    status, _, body = served.ask(f"/timeline/flame?{span}&kind=samples")
+    name = HOSTILE.replace("\u202e", "\\u202e")
+    assert (status, json.loads(body)["rows"]) == (200, [[name, None, 1]])
+    status, _, body = served.ask(f"/timeline/flame?{span}&kind=samples&utid=1")
+    assert (status, json.loads(body)["rows"]) == (200, [])
+    status, _, body = served.ask(f"/timeline/flame?{span}&kind=%3Cb%3E")
+    assert (status, body) == (400, b"kind must be one of samples, waiting, ready, wakeups")
+    status, _, _ = served.ask("/timeline/flame?trace=1&start_ns=5&end_ns=5&kind=ready")
+    assert status == 400
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ async function showRangeTotals(tl) {
   const rows = sorted.map((row) => [row.thread ?? 'unknown', row.process ?? '', row.state ?? '', row.core_type ?? '', Number(row.ns), row.slices === null || row.slices === undefined ? '' : Number(row.slices)]);
   const same = totals.from === asked.from && totals.to === asked.to;
   const title = `${duration(totals.to - totals.from)} from ${momentText(totals.from)}${same ? '' : ' (whole columns of the report around the range)'}`;
-  tl.details.replaceChildren(...panelTable(`Totals of ${title}`, ['Thread', 'Process', 'State', 'Core type', 'Time (ns)', 'Slices'], rows).filter(Boolean));
+  tl.details.replaceChildren(...panelTable(`Totals of ${title}`, ['Thread', 'Process', 'State', 'Core type', 'Time (ns)', 'Slices'], rows).filter(Boolean), ...[flameTools(tl, totals.rows)].filter(Boolean));
   tl.details.dataset.from = String(totals.from);
   tl.details.dataset.to = String(totals.to);
   say(`${duration(asked.to - asked.from)} selected: ${rows.length} totals`);

@@ -29,6 +29,7 @@ function serverSource(given) {
     },
     lanes: async (trace, kind, ids, from, to, width) => [lanePart(await arrow('lanes', { trace, kind, ids, start_ns: from, end_ns: to, width }), from, to, ends.get(trace))],
     totals: async (trace, from, to) => ({ from, to, rows: totalRows(await arrow('totals', { trace, start_ns: from, end_ns: to })) }),
+    flame: (trace, from, to, kind, utid) => json('flame', { trace, start_ns: from, end_ns: to, kind, utid }),
     slice: (trace, utid, time) => json('slice', { trace, utid, time_ns: time }),
     neighbor: (trace, where, time, what) => json('neighbor', { trace, ...where, time_ns: time, what }),
     worstWaits: (trace, utid) => json('worst_waits', { trace, utid }),
@@ -69,7 +70,7 @@ function embeddedSource(recordings) {
   /** The streams with every slice, by kind. */
   const slices = async (trace) => {
     const found = {};
-    for (const kind of ['cpu', 'thread', 'fact', 'counted', 'frame', 'frequency']) found[kind] = await Promise.all(streams(trace, kind).filter((stream) => stream.shape === 'slices').map(read));
+    for (const kind of ['cpu', 'thread', 'fact', 'counted', 'sampled', 'frame', 'frequency']) found[kind] = await Promise.all(streams(trace, kind).filter((stream) => stream.shape === 'slices').map(read));
     return found;
   };
   return {
@@ -83,6 +84,7 @@ function embeddedSource(recordings) {
       return found.some(([from, to]) => from <= first && to >= last) ? null : found;
     },
     totals: async (trace, from, to) => embeddedTotals(recording(trace).overview, await covering(trace, 'thread', from, to), from, to),
+    flame: async (trace, from, to, kind, utid) => embeddedFlame(recording(trace).overview, await slices(trace), [from, to], kind, utid),
     slice: async (trace, utid, time) => embeddedSlice(recording(trace).overview, await slices(trace), utid, time),
     neighbor: async (trace, where, time, what) => embeddedNeighbor(await slices(trace), where, time, what),
     worstWaits: async (trace, utid) => {

@@ -79,7 +79,7 @@ class Recording:
     start_ns: int
     end_ns: int
     stack_ids: Counter[int] = field(default_factory=Counter)
-    """How many of the slices in the page refer to each stack."""
+    """How many of the slices and samples in the page refer to each stack."""
 
     @property
     def span(self) -> Range:
@@ -288,6 +288,14 @@ ORDER BY s.utid, s.ts
         f"GROUP BY counter) USING (counter) WHERE {own} ORDER BY utid, ts"
     ).to_arrow_table()
     if has_stacks:
+        sampled = con.sql(
+            "SELECT utid AS lane, ts AS start_ns, 0::BIGINT AS dur_ns, stack_id FROM sample "
+            f"WHERE trace_id = {trace} AND utid IS NOT NULL "
+            f"AND ts BETWEEN {span[0]} AND {span[1]} ORDER BY utid, ts"
+        ).to_arrow_table()
+        one.stack_ids.update(
+            number for number in sampled.column("stack_id").to_pylist() if number is not None
+        )
         for name in stacks.IDS:
             one.stack_ids.update(
                 number for number in found.column(name).to_pylist() if number is not None
@@ -296,6 +304,8 @@ ORDER BY s.utid, s.ts
     streams = [_stream("fact", span, found.replace_schema_metadata(metadata))]
     if counted.num_rows:
         streams.append(_stream("counted", span, counted.replace_schema_metadata(metadata)))
+    if has_stacks and sampled.num_rows:
+        streams.append(_stream("sampled", span, sampled.replace_schema_metadata(metadata)))
     return streams
 
 
@@ -306,6 +316,7 @@ def _stacks(one: Recording) -> dict[str, Any]:
     of = {}
     for number, functions in stacks.frames(one.timelines, one.trace_id, chosen).items():
         shown = [visible(short(name, 120)) for name in functions[:MOST_FRAMES]]
+        shown += ["…"] if len(functions) > MOST_FRAMES else []
         of[str(number)] = [names.setdefault(name, len(names)) for name in shown]
     return {"names": list(names), "of": of}
 

@@ -42,12 +42,12 @@ _DATA_LEVEL = 4
 _LIBRARY_LEVEL = 9
 # The page's script is these files, one after the other.
 SCRIPTS = (
-    "unpack", "number", "search", "table", "figure", "bars", "topology", "time", "steps",
-    "columns", "timeline/arrow", "timeline/shares", "timeline/pixels", "timeline/palette",
+    "unpack", "number", "search", "table", "figure", "bars", "flame", "topology", "time",
+    "steps", "columns", "timeline/arrow", "timeline/shares", "timeline/pixels", "timeline/palette",
     "timeline/source", "timeline/embedded", "timeline/rows", "timeline/drawing",
     "timeline/fragment", "timeline/view", "timeline/pointer", "timeline/selection",
-    "timeline/details", "timeline/legend", "timeline/labels", "timeline/keys", "timeline/lookup",
-    "timeline/component", "threads", "first", "findings", "page",
+    "timeline/details", "timeline/flames", "timeline/legend", "timeline/labels", "timeline/keys",
+    "timeline/lookup", "timeline/component", "threads", "first", "findings", "page",
 )  # fmt: skip
 _MARK = re.compile(r"\{\{(\w+)\}\}")
 

@@ -21,7 +21,7 @@ from schedlens.agents.guarded_sql import GuardedDatabase
 from schedlens.errors import SchedlensError
 from schedlens.serve import live_page
 from schedlens.serve.gatekeeper import Gatekeeper
-from schedlens.timeline import inventory, lanes, slices, sums
+from schedlens.timeline import inventory, lanes, range_stacks, slices, sums
 from schedlens.timeline.lanes import Asked
 from schedlens.timeline.prepared import Timelines
 
@@ -81,6 +81,7 @@ def application(session: Session, port: int) -> Starlette:
         route("/timeline/overview", lambda own, request: _json(_overview(own, request))),
         route("/timeline/lanes", _lanes),
         route("/timeline/totals", _totals),
+        route("/timeline/flame", lambda own, request: _json(_flame(own, request))),
         route("/timeline/slice", lambda own, request: _json(_slice(own, request))),
         route("/timeline/neighbor", lambda own, request: _json(_neighbor(own, request))),
         route("/timeline/worst_waits", lambda own, request: _json(_waits(own, request))),
@@ -203,6 +204,16 @@ def _lanes(session: Session, request: Request) -> Response:
 def _totals(session: Session, request: Request) -> Response:
     table = sums.totals(session.timelines, _number(request, "trace"), *_range(request))
     return Response(lanes.as_bytes(table), media_type=_ARROW)
+
+
+def _flame(session: Session, request: Request) -> dict[str, Any]:
+    kind = request.query_params.get("kind", "")
+    if kind not in range_stacks.KINDS:
+        raise _Refused(f"kind must be one of {', '.join(range_stacks.KINDS)}")
+    return range_stacks.of_range(
+        session.timelines, _number(request, "trace"), _range(request), kind,
+        _optional(request, "utid"),
+    )  # fmt: skip
 
 
 def _slice(session: Session, request: Request) -> dict[str, Any] | None:

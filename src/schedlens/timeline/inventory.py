@@ -92,6 +92,8 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
             rows("SELECT 1 FROM mark WHERE trace_id = $one AND kind <> 'frame' LIMIT 1")
         ),
         "has_parking": has_parking,
+        "has_samples": bool(rows("SELECT 1 FROM sample WHERE trace_id = $one LIMIT 1")),
+        "has_stacks": bool(rows("SELECT 1 FROM stack WHERE trace_id = $one LIMIT 1")),
     }
 
 
