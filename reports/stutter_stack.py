@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from schedlens.output.wording import count
+from schedlens.report import flame
 from schedlens.report.figures import bar, row_height, rows_across, short, unique
 from schedlens.report.sections import Figure, Nothing, Section, View
 
 HEADING = "Stutters by code"
 ORDER = 34
-FIGURES = {"more": "more time off the CPU in a stutter than in another frame, by code"}
+FIGURES = {
+    "more": "more time off the CPU in a stutter than in another frame, by code",
+    "shares": "change of the share of time off the CPU in stutters, by stack",
+}
 
 _MOST_BARS = 20
 _IDS = ("trace_id", "utid", "stack_id", "folded")
@@ -45,6 +52,34 @@ def section(view: View) -> Section | Nothing:
         "A thread that waits for its next task waits longer in a longer frame, too: look for the "
         "threads that the frame needs.",
         view.step_window(),
-        (Figure("more", caption, plot, height=row_height(len(rows))),),
+        (Figure("more", caption, plot, height=row_height(len(rows))), *_shares(answer.rows)),
         (answer.without(*_IDS),),
     )
+
+
+def _shares(rows: list[dict[str, Any]]) -> tuple[Figure, ...]:
+    """A differential flame graph of stutters and other frames; none if one side has no time."""
+    summed = [
+        {
+            "thread": row["thread"],
+            "folded": row["folded"],
+            "stutter_ns": row["stutter_wait_ns"] + row["stutter_ready_ns"],
+            "other_ns": row["other_wait_ns"] + row["other_ready_ns"],
+        }
+        for row in rows
+    ]
+    plot = flame.differential(summed, ("stutter_ns", "other_ns"))
+    if plot is None:
+        return ()
+    counts = {(row["process"], row["stutters"], row["others"]) for row in rows}
+    stutters, others = (sum(one[place] for one in counts) for place in (1, 2))
+    stutter_ms, other_ms = (
+        sum(row[name] for row in summed) / 1e6 for name in ("stutter_ns", "other_ns")
+    )
+    caption = (
+        f"Stutters against other frames: waiting and ready time of all threads, {stutter_ms:,.1f} "
+        f"ms in the mean of {count(stutters, 'stutter')}, {other_ms:,.1f} ms in the mean of "
+        f"{count(others, 'other frame')}. Each function is as wide as the mean of its two shares; "
+        "red has a larger share in stutters, blue a smaller one."
+    )
+    return (Figure("shares", caption, plot, height=flame.height(summed)),)

@@ -19,7 +19,7 @@ function colour(token) {
 /** The figure with color tokens resolved and every string escaped for Plotly's markup. */
 function resolved(value, key) {
   if (typeof value === 'string') {
-    if (/colors?$/i.test(key) && value.startsWith('@')) return colour(value.slice(1));
+    if (/colors?$|colorscale$/i.test(key) && value.startsWith('@')) return colour(value.slice(1));
     return RAW.has(key) ? value : value.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
   }
   if (Array.isArray(value)) return value.map((item) => resolved(item, key));

@@ -81,7 +81,7 @@ def colours() -> dict[str, str]:
 def _resolved(value: Any, key: str = "") -> Any:
     """The figure with color tokens resolved and every other text escaped for Plotly's markup."""
     if isinstance(value, str):
-        if key.lower().endswith(("color", "colors")) and value.startswith("@"):
+        if key.lower().endswith(("color", "colors", "colorscale")) and value.startswith("@"):
             return colours()[value[1:]]
         return value if key in _MARKUP else html.escape(value, quote=False)
     if isinstance(value, (list, tuple)):
