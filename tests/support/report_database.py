@@ -257,7 +257,7 @@ def _cpu(
         if follows is not None:
             state = 1 if is_kernel else 0
             tables.add("context_switch", one, end, cpu, 2 * seq + 1, utid, follows, state, None,
-                       None, 120, 120, None, None, None, None, None, "switch")  # fmt: skip
+                       None, 120, 120, None, None, None, None, None, None, "switch")  # fmt: skip
     if waiting_from < STEP_NS:
         tables.add("thread_state", one, kernel, waiting_from, STEP_NS - waiting_from, "waiting",
                    None, "S", None, False, True)  # fmt: skip
