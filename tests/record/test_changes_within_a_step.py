@@ -75,6 +75,23 @@ def test_new_process_is_read_with_its_affinity() -> None:
     assert rows[-1]["cpus_allowed"] == [cpus[0]]
 
 
+def test_autogroup_of_new_process_is_read_again() -> None:
+    if not Path("/proc/self/autogroup").exists():
+        pytest.skip("this kernel has no autogroups")
+    watch = Watch(snapshot.take("begin"))
+    with watch:
+        # A session of its own, so that nothing else is in its autogroup.
+        process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        try:
+            time.sleep(0.1)
+            Path(f"/proc/{process.pid}/autogroup").write_text("5", encoding="ascii")
+            time.sleep(1)
+        finally:
+            process.kill()
+            process.wait()
+    assert watch.found()["autogroups"][str(process.pid)].endswith(" nice 5")
+
+
 def reading(mono_ns: int, cpus: list[int], since: int | None) -> dict[str, Any]:
     return {"pid": 7, "tid": 7, "mono_ns": mono_ns, "since_mono_ns": since, "cpus_allowed": cpus,
             "cgroup": "/"}  # fmt: skip

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 from schedlens.errors import ChangeError
-from schedlens.replay import alterations, linux_rules, prediction
+from schedlens.replay import affinities, alterations, linux_rules, prediction
+from schedlens.replay.fidelity import Fidelity
 from schedlens.replay.prediction import Baseline, Refused
 from schedlens.replay.work import Work
 
@@ -78,6 +80,37 @@ def test_cgroups_and_autogroups_are_groups(con: duckdb.DuckDBPyConnection) -> No
     assert (rules.tick_ns, rules.slice_ns) == (4 * MS, 1.4 * MS)
 
 
+def test_latest_process_has_the_nice_value_of_its_autogroup(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    trace = drawn(con, {"shell/S": 120, "job/J": 120}, autogroup="1")
+    # The shell was read before it weighed its session, and the job that it started after that.
+    known = {
+        str(pids(con)["job"]): "/autogroup-7 nice -5",
+        str(pids(con)["shell"]): "/autogroup-7 nice 0",
+    }
+    trace.add("machine_setting", key="autogroups", value=json.dumps(known))
+    groups = linux_rules.read(con, 1, 1).groups
+    assert [(group.name, group.shares) for group in groups[1:]] == [
+        ("/autogroup-7", 1024 * 1.25**5)
+    ]
+
+
+def test_affinity_is_the_one_that_the_thread_had_for_longest(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    trace = drawn(con, {"web/W": 120, "job/J": 120})
+    web, job = trace.utid("web/W"), trace.utid("job/J")
+    end = 800 * MS
+    for utid, from_ns, cpus in (
+        # It set its affinity after its start, and widened it before its end.
+        (web, None, [0, 1]), (web, 4 * MS, [0]), (web, end - 5 * MS, [0, 1]),
+        (job, None, [1]), (job, end // 2 + MS, [0]),
+    ):  # fmt: skip
+        trace.add("affinity", utid=utid, valid_from_ns=from_ns, cpus=cpus, source="reading")
+    assert affinities.longest(con, 1) == {web: [0], job: [1]}
+
+
 def baseline(con: duckdb.DuckDBPyConnection, process: str) -> Baseline:
     found = prediction.baseline(con, 1, process=process)
     assert isinstance(found, Baseline), found
@@ -103,6 +136,25 @@ def test_without_frames_throughput_is_predicted(con: duckdb.DuckDBPyConnection) 
         "work W=-50%": pytest.approx(100, abs=3),
         "affinity J=0": 0,
     }
+
+
+def test_interval_is_as_wide_as_the_largest_error_of_the_process(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    drawn(con, {"web/W": 120, "job/J": 120})
+    base = baseline(con, "web")
+
+    def half_width(errors: Fidelity) -> float:
+        made = prediction.predict(replace(base, fidelity=errors), [alterations.parse("remove job")])
+        found = (made.work or {})["throughput"]
+        assert found is not None
+        assert found.value - found.low == pytest.approx(found.high - found.value)
+        return (found.high - found.value) / found.value
+
+    exact = Fidelity(None, 0.0, 0.0, {"throughput": 0.0})
+    assert half_width(exact) == pytest.approx(prediction.LEAST_LINUX_ERROR)
+    assert half_width(replace(exact, ready_error=0.12)) == pytest.approx(0.12)
+    assert half_width(replace(exact, running_error=0.11)) == pytest.approx(0.11)
 
 
 def test_a_quota_can_be_set(con: duckdb.DuckDBPyConnection) -> None:

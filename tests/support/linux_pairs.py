@@ -1,14 +1,16 @@
 """Faulty and fixed programs on this Linux: `linux_pairs.py [REPEATS] [KIND...]`, as root.
 
-Records each faulty program, predicts the fix from the recording alone, and measures what the fix
-really gains: each program counts its own iterations, or measures its own responses. Both are run
-in turn. The programs get most of the machine by the nice value of their autogroup, so that others
-disturb little.
+Records each faulty program and the fixed one in turn, predicts the fix from the first recording
+alone, and compares it with what the programs measured: they count their own iterations, or measure
+their own responses. The programs get most of the machine by the nice value of their autogroup, so
+that others disturb little. Each pair is a line on stderr.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -62,7 +64,12 @@ def _count(work: int = 1000) -> None:
         for number in range(work):
             total += number
         pieces += 1
-    print(f"pieces {pieces / (time.monotonic() - began)}", flush=True)
+    _say("pieces", pieces / (time.monotonic() - began), pieces / time.process_time())
+
+
+def _say(name: str, *values: float) -> None:
+    """A line in one write: several processes print."""
+    os.write(1, f"{name} {' '.join(map(str, values))}\n".encode("ascii"))
 
 
 def _answer() -> None:
@@ -76,7 +83,7 @@ def _answer() -> None:
         for _ in range(pieces):
             sum(range(1000))
         spent.append(time.monotonic() - due)
-    print(f"p95 {sorted(spent)[round(0.95 * (len(spent) - 1))]}", flush=True)
+    _say("p95", sorted(spent)[round(0.95 * (len(spent) - 1))])
 
 
 def _pieces_in(seconds: float) -> int:
@@ -92,6 +99,9 @@ def _pieces_in(seconds: float) -> int:
 
 def _play(kind: str, fixed: bool) -> None:
     """Starts the processes of a kind and waits for them."""
+    if os.getsid(0) != os.getpid():
+        # The weight is that of a session: never that of the shell.
+        os.setsid()
     Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
     both = sorted(os.sched_getaffinity(0))[:2]
     bodies: list[tuple[str, Callable[[], None]]] = []
@@ -169,15 +179,19 @@ def _ping(both: list[int], fixed: bool) -> None:
     linux_faults.named("ping")
     os.sched_setaffinity(0, both[1:] if fixed or not child else both[:1])
     mine, theirs = (one[0], other[1]) if child else (other[0], one[1])
+    # A pipe ends when the last writer closes it.
+    for end in {*one, *other} - {mine, theirs}:
+        os.close(end)
     if child:
         os.write(theirs, b".")
     pieces, until = 0, time.monotonic() + SECONDS
-    while time.monotonic() < until and os.read(mine, 1):
-        sum(range(2000))
-        pieces += 1
-        os.write(theirs, b".")
+    with contextlib.suppress(BrokenPipeError):
+        while time.monotonic() < until and os.read(mine, 1):
+            sum(range(2000))
+            pieces += 1
+            os.write(theirs, b".")
     if child:
-        print(f"pieces {pieces / SECONDS}", flush=True)
+        _say("pieces", pieces / SECONDS)
         os.close(theirs)
         os.waitpid(child, 0)
     else:
@@ -189,8 +203,7 @@ def _ping(both: list[int], fixed: bool) -> None:
 
 def measured(text: str) -> float:
     """Pieces per second of all processes together, or the 95th percentile of responses."""
-    values = [float(line.split()[1]) for line in text.splitlines() if " " in line]
-    return sum(values)
+    return sum(map(float, re.findall(r"(?:pieces|p95) ([\d.e-]+)", text)))
 
 
 def _command(kind: str, fixed: bool) -> list[str]:
@@ -207,24 +220,24 @@ def _with_quota(kind: str, fixed: bool) -> None:
     (GROUP / "cpu.cfs_quota_us").write_text(str(part if fixed else 40_000), encoding="ascii")
 
 
-def run(kind: str, *, fixed: bool) -> float:
-    """One run without a recorder."""
+def recorded(kind: str, folder: Path, *, fixed: bool) -> float:
+    """What a program itself measured while it was recorded. The fixed one is recorded too: the
+    recorder takes its part of both."""
     _with_quota(kind, fixed)
+    collect = str(Path(sys.executable).parent / "collect")
     done = subprocess.run(
-        _command(kind, fixed), capture_output=True, text=True, check=True,
-        start_new_session=True,
+        [collect, "-o", str(folder), "--", *_command(kind, fixed)],
+        capture_output=True, text=True, check=True,
     )  # fmt: skip
     return measured(done.stdout)
 
 
 def predicted(kind: str, folder: Path) -> tuple[float, float, float] | str:
     """Predicted ratio of fixed to faulty, with its interval; or why there is none."""
-    _with_quota(kind, fixed=False)
-    bin_ = Path(sys.executable).parent
-    record = [str(bin_ / "collect"), "-o", str(folder), "--", *_command(kind, fixed=False)]
-    subprocess.run(record, capture_output=True, check=True)
-    analyze = [str(bin_ / "analyze"), str(folder), "--no-report", "--only", "thread_summary"]
-    subprocess.run(analyze, capture_output=True, check=False)
+    analyze = [str(Path(sys.executable).parent / "analyze"), str(folder)]
+    subprocess.run(
+        [*analyze, "--no-report", "--only", "thread_summary"], capture_output=True, check=False
+    )
     con = duckdb.connect(str(folder / "analysis.duckdb"), read_only=True)
     try:
         base = prediction.baseline(con, 1, process=KINDS[kind].process)
@@ -258,19 +271,21 @@ def main() -> int:
             continue
         ratios, made, reasons = [], [], []
         for _ in range(repeats):
-            before, after = run(kind, fixed=False), run(kind, fixed=True)
-            ratios.append(after / before)
             with tempfile.TemporaryDirectory() as folder:
-                found = predicted(kind, Path(folder) / "session")
+                faulty, fixed = Path(folder) / "faulty", Path(folder) / "fixed"
+                before = recorded(kind, faulty, fixed=False)
+                ratios.append(recorded(kind, fixed, fixed=True) / before)
+                found = predicted(kind, faulty)
+            print(f"{kind}: true {ratios[-1]:.3f}, predicted {found}", file=sys.stderr, flush=True)
             if isinstance(found, str):
                 reasons.append(found)
             else:
-                made.append(found)
+                made.append((*found, ratios[-1]))
         true = statistics.median(ratios)
         line = f"{kind:<12} {true:10.2f}"
         if made:
             value, low, high = (statistics.median(one[at] for one in made) for at in range(3))
-            within = sum(low <= true <= high for _, low, high in made)
+            within = sum(low <= own <= high for _, low, high, own in made)
             good += 2 * within >= len(made)
             line += f"  {value:9.2f}  {low:5.2f}  {high:5.2f}  {within:2}/{len(made):<3}"
             line += f"  {len(reasons)}"

@@ -21,8 +21,10 @@ _PRIORITY = {
     "worker_on_path", "stutter", "long_ready", "on_e_core_while_p_idle", "on_e_cores",
 }  # fmt: skip
 _BACKGROUND = {"higher_on_e_cores", "higher_ready", "all_cpus_busy", "more_cpus_than_cores"}
-_QUOTA = {"quota"}
+QUOTA = {"quota"}
 _SIBLINGS = {"busy_siblings", "shared_core", "more_cpus_than_cores"}
+
+KINDS = _AFFINITY | _PARKING | _PRIORITY | _BACKGROUND | QUOTA | _SIBLINGS
 
 
 def changes(con: duckdb.DuckDBPyConnection, base: Baseline) -> list[Change]:
@@ -56,7 +58,7 @@ def texts_of(base: Baseline, kind: str, utid: int | None) -> list[str]:
         texts.append("parking=off")
     if kind in _BACKGROUND and recorded.linux is None:
         texts += _background(base)
-    if kind in _QUOTA:
+    if kind in QUOTA:
         texts += _quotas(recorded)
     if kind in _SIBLINGS and recorded.machine.shared is not None:
         texts.append("smt=off")

@@ -91,7 +91,7 @@ def _answered(label: str, base: Baseline, found: list[Prediction]) -> dict[str, 
         "fidelity": asdict(base.fidelity),
         "speeds": {name: asdict(speed) for name, speed in speeds.items() if speed is not None},
         "unit": base.unit,
-        "process": base.recorded[0].programs[base.presenter].process,
+        "process": base.process,
         "recorded": asdict(base.figures),
         "predictions": [asdict(made) for made in found],
     }

@@ -48,6 +48,15 @@ class LinuxRules:
     round_robin: set[int] = field(default_factory=set)
     """Real-time threads that take turns with those of their priority."""
 
+    def has_quota(self, utid: int) -> bool:
+        """Whether a quota limits a thread: that of its cgroup or of one that contains it."""
+        place: int | None = self.of_thread.get(utid, 0)
+        while place is not None:
+            if self.groups[place].quota_ns is not None:
+                return True
+            place = self.groups[place].parent
+        return False
+
     def packed(self, utids: list[int]) -> tuple[Any, ...]:
         """The rules as the extension takes them."""
         groups = [
@@ -117,7 +126,7 @@ def _cgroups(
         return places[name]
 
     for utid, cgroup in con.execute(
-        "SELECT utid, mode(cgroup ORDER BY cgroup) FROM thread_cgroup "
+        "SELECT utid, arg_max(cgroup, ts) FROM thread_cgroup "
         "WHERE trace_id = ? AND utid IS NOT NULL GROUP BY utid ORDER BY utid",
         [trace_id],
     ).fetchall():
@@ -136,7 +145,9 @@ def _autogroups(
     started has one of its own. Without readings, each process below the first one has one, with its
     children."""
     rows = con.execute(
-        "SELECT upid, pid, parent_pid FROM process WHERE trace_id = ?", [trace_id]
+        # The last process of a group has its latest nice value.
+        "SELECT upid, pid, parent_pid FROM process WHERE trace_id = ? ORDER BY upid",
+        [trace_id],
     ).fetchall()
     parents = {pid: parent for _, pid, parent in rows}
 

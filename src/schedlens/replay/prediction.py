@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 TOO_FEW_FRAMES = "fewer than 10 frames with their presenting thread are recorded"
 # No interval is narrower than this, on either side: chance decides that much of a schedule.
 LEAST_ERROR = 0.03
+# On Linux, without frames: pairs of recorded faults and measured fixes (docs/what-if.md) show it.
+LEAST_LINUX_ERROR = 0.10
 # Unknown states of threads, and time of chains that end with the quantum, as shares of the
 # recording: above them nothing is predicted.
 UNKNOWN_LIMIT = 0.01
@@ -63,6 +65,10 @@ class Prediction:
     work: dict[str, Interval | None] | None = None
     """Without frames: throughput, and percentiles of responses."""
 
+    def figure(self, name: str) -> Interval | None:
+        """One figure of the frames or of the work; None if it is not known."""
+        return (self.frames or self.work or {}).get(name)
+
 
 @dataclass(frozen=True)
 class Baseline:
@@ -77,6 +83,21 @@ class Baseline:
     fidelity: Fidelity
     unit: Literal["frames", "throughput", "responses"] = "frames"
     """What a gain is measured in, in the whole recording."""
+
+    @property
+    def decisive(self) -> str:
+        """The figure that gains are of."""
+        return {"frames": "mean", "throughput": "throughput", "responses": "p95"}[self.unit]
+
+    @property
+    def process(self) -> str:
+        """Whose frames or work count."""
+        return self.recorded[0].programs[self.presenter].process
+
+    def better(self, figure: str, value: float) -> float:
+        """By what share a figure of this value is better than the recorded one."""
+        ratio: float = value / getattr(self.figures, figure)
+        return ratio - 1 if figure == "throughput" else 1 - ratio
 
     @property
     def frames(self) -> Frames:
@@ -400,6 +421,7 @@ def _predict_work(base: Baseline, wanted: Sequence[Change], texts: tuple[str, ..
         made.append(found)
     errors = base.fidelity.work or {}
     figures: dict[str, Interval | None] = {}
+    least = _least_width(base)
     for name in fidelity.WORK_FIGURES:
         error, right = errors.get(name), getattr(base.figures, name)
         pairs = [
@@ -410,16 +432,21 @@ def _predict_work(base: Baseline, wanted: Sequence[Change], texts: tuple[str, ..
             figures[name] = None
             continue
         ends = [right * after / before for before, after in pairs]
-        width = max(error, LEAST_ERROR)
+        width = max(error, least)
         figures[name] = Interval(ends[0], min(ends) * (1 - width), max(ends) * (1 + width))
-    decisive = figures["throughput" if base.unit == "throughput" else "p95"]
-    gain = None
-    if decisive is not None and isinstance(base.figures, Work):
-        if base.unit == "throughput":
-            gain = 100 * (decisive.value / base.figures.throughput - 1)
-        elif base.figures.p95:
-            gain = 100 * (1 - decisive.value / base.figures.p95)
+    decisive = figures[base.decisive]
+    gain = None if decisive is None else 100 * base.better(base.decisive, decisive.value)
     return Prediction(texts, None, None, None, gain, figures)
+
+
+def _least_width(base: Baseline) -> float:
+    """The least width of intervals without frames, on either side, as a share.
+
+    A schedule in which the process waits more or runs elsewhere than it did changes by as much when
+    something else changes, even where these errors cancel out in its throughput.
+    """
+    least = LEAST_ERROR if base.recorded[0].linux is None else LEAST_LINUX_ERROR
+    return max(least, base.fidelity.running_error, base.fidelity.ready_error)
 
 
 def _changed(recorded: Recorded, wanted: Sequence[Change]) -> Outcome:

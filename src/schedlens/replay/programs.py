@@ -11,7 +11,15 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from schedlens.replay import core_speeds, linux_rules, pacing, pools, windows_rules, work
+from schedlens.replay import (
+    affinities,
+    core_speeds,
+    linux_rules,
+    pacing,
+    pools,
+    windows_rules,
+    work,
+)
 from schedlens.replay.core_speeds import RecordedMachine
 from schedlens.replay.linux_rules import LinuxRules
 from schedlens.replay.ops import Op, Program
@@ -172,9 +180,7 @@ class _Reader:
         every = list(range(len(self.machine.numbers)))
         affinity = {
             utid: [self.place[cpu] for cpu in cpus if cpu in self.place]
-            for utid, cpus in self._rows(
-                "SELECT utid, cpus FROM affinity", "utid, valid_from_ns DESC NULLS LAST"
-            )
+            for utid, cpus in affinities.longest(self.con, self.trace_id).items()
         }
         ideal = dict(
             self._rows(

@@ -106,9 +106,6 @@ class Watch:
         pids = set(_numbers(self._proc))
         for pid in pids - self._pids:
             self._add_threads(pid, now)
-            group = cpu_shares.autogroup_of(pid, self._proc)
-            if group is not None:
-                self._autogroups[str(pid)] = group
         self._pids = pids
         for tid, thread in list(self._young.items()):
             if thread.pid not in pids or now - thread.born_ns > YOUNG_S * 1e9:
@@ -157,6 +154,11 @@ class Watch:
 
     def _look(self, tid: int, thread: _Thread) -> None:
         folder = f"{self._proc}/{thread.pid}/task/{tid}"
+        if tid == thread.pid and tid not in self._kernel:
+            # A program may weigh its autogroup right after its start.
+            group = cpu_shares.autogroup_of(tid, self._proc)
+            if group is not None:
+                self._autogroups[str(tid)] = group
         try:
             status = _text(f"{folder}/status")
             cgroup = cgroups.of_thread(_text(f"{folder}/cgroup"))
