@@ -77,14 +77,18 @@ CREATE TABLE finding (
   fixed_frame_ns BIGINT,           -- Mean frame with the fix, as the replay predicts it.
   fixed_low_ns BIGINT,             -- Lower end of its interval.
   fixed_high_ns BIGINT,            -- Upper end of its interval.
-  no_gain_reason VARCHAR           -- Why no gain is predicted, so that severity and order follow the cost; NULL: they follow the gain.
+  no_gain_reason VARCHAR,          -- Why no gain is predicted, so that severity and order follow the cost; NULL: they follow the gain.
+  gain_of VARCHAR,                 -- What the fix improves: frames (the mean), throughput (of a process) or responses (their 95th percentile); NULL without a prediction.
+  gain_pct DOUBLE,                 -- By how much, percent: shorter frames and responses, higher throughput.
+  gain_low_pct DOUBLE,             -- Lower end of its interval.
+  gain_high_pct DOUBLE             -- Upper end of its interval.
 );
 
 -- How closely a replay without any change reproduces each recording. Above 10 % nothing is predicted.
 CREATE TABLE replay_error (
   trace_id BIGINT NOT NULL,        -- Recording.
-  process VARCHAR,                 -- Process whose frames are compared; NULL: none was replayed.
-  figure VARCHAR,                  -- mean, p50, p95 or p99 of the frames, running, or ready; NULL: nothing was replayed.
+  process VARCHAR,                 -- Process whose frames or work are compared; NULL: none was replayed.
+  figure VARCHAR,                  -- mean, p50, p95 or p99 of the frames, or throughput and percentiles of responses, running, or ready; NULL: nothing was replayed.
   error_pct DOUBLE,                -- Difference between replay and recording, percent.
   cannot_tell VARCHAR              -- Why nothing is predicted for the recording; NULL: gains are predicted.
 );
@@ -92,15 +96,16 @@ CREATE TABLE replay_error (
 -- What changes would gain, by replays of the recordings with each change that findings advise.
 CREATE TABLE predicted_gain (
   trace_id BIGINT NOT NULL,        -- Recording.
-  process VARCHAR,                 -- Process that presents the frames.
+  process VARCHAR,                 -- Process whose frames or work count.
   change VARCHAR NOT NULL,         -- The change, as `what-if --do` takes it; several are joined by ' + '.
-  figure VARCHAR NOT NULL,         -- mean, p50, p95 or p99 of the frames (ns), or stutters (number).
+  figure VARCHAR NOT NULL,         -- mean, p50, p95 or p99 of the frames (ns), stutters (number), throughput (seconds of work on the fastest core a second), or p50, p95 or p99 of responses (ns).
   recorded DOUBLE,                 -- Recorded value.
   predicted DOUBLE,                -- Value with the change; NULL: the replay cannot tell.
   low DOUBLE,                      -- Lower end of its interval.
   high DOUBLE,                     -- Upper end of its interval.
-  gain_pct DOUBLE,                 -- By how much less the predicted value is, percent.
-  cannot_tell VARCHAR              -- Why nothing is predicted; NULL: something is.
+  gain_pct DOUBLE,                 -- By how much less the predicted value is, or how much higher the throughput, percent.
+  cannot_tell VARCHAR,             -- Why nothing is predicted; NULL: something is.
+  unit VARCHAR NOT NULL            -- What gains of the recording are of: frames (the mean), throughput, or responses (p95).
 );
 
 -- What each analyzer concluded: one row about the session, and one for each recording left out.

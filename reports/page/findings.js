@@ -113,7 +113,7 @@ function topRow(card, place, kind, before) {
 /** What fixing it would gain, or why nothing is predicted; `before` are the findings above it. */
 function gainOf(card, before = []) {
   if (card.gain) return make('p', { class: 'exactly' }, card.gain);
-  // Only frames have a gain to predict.
+  // Without frames, many findings advise nothing that a replay can try.
   if (!card.no_gain || !card.per_frame || card.severity === 'info') return null;
   const again = before.some((one) => one.no_gain === card.no_gain && !one.gain);
   return make('p', { class: 'exactly' }, again ? 'Gain not predicted, for the same reason.' : `Gain not predicted: ${card.no_gain}. Ranked by its cost.`);
@@ -124,11 +124,16 @@ function todoOf(found) {
   if (!found.todo?.length) return null;
   const ms = (ns) => grouped(ns / 1e6, 2);
   const { several } = found;
-  const heads = ['Change', several ? 'Recording' : null, 'Mean frame, ms', 'Shorter', 'Stutters', 'Finding'].filter(Boolean);
+  const figure = { frames: 'mean frame, ms', throughput: 'throughput, CPUs', responses: 'p95 response, ms' };
+  const units = [...new Set(found.todo.map((row) => row.unit))];
+  const one = units.length === 1 ? figure[units[0]] : null;
+  const size = (row) => (row.unit === 'throughput' ? (value) => grouped(value, 2) : ms);
+  const range = (row) => `${size(row)(row.before)} to ${size(row)(row.after)} (${size(row)(row.low)}–${size(row)(row.high)})`;
+  const heads = ['Change', several ? 'Recording' : null, one ? one[0].toUpperCase() + one.slice(1) : 'Figure', 'Better by', 'Stutters', 'Finding'].filter(Boolean);
   return make('div', { class: 'todo' }, make('h3', {}, 'What to do first'),
     make('table', {}, make('thead', {}, make('tr', {}, heads.map((head) => make('th', { scope: 'col' }, head)))),
       make('tbody', {}, found.todo.map((row) => make('tr', {}, [
-        make('code', {}, row.change), several ? row.recording : null, `${ms(row.before_ns)} to ${ms(row.after_ns)} (${ms(row.low_ns)}–${ms(row.high_ns)})`,
+        make('code', {}, row.change), several ? row.recording : null, one ? range(row) : `${figure[row.unit]}: ${range(row)}`,
         percentText(row.gain_pct), row.fixed_stutters === null ? '–' : `${grouped(row.stutters, 0)} to ${grouped(row.fixed_stutters, 0)}`,
         row.finding === null ? '' : make('a', { href: `#finding-${row.finding + 1}` }, 'open'),
       ].filter((cell) => cell !== null).map((cell) => make('td', {}, cell)))))),

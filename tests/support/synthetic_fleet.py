@@ -82,7 +82,9 @@ _FINDING = (
     "'SELECT 1' AS evidence_sql, NULL::VARCHAR AS counter_evidence_sql, "
     "NULL::BIGINT AS cost_low_ns, NULL::BIGINT AS cost_high_ns, NULL::VARCHAR AS fix, "
     "NULL::BIGINT AS frame_ns, NULL::BIGINT AS fixed_frame_ns, NULL::BIGINT AS fixed_low_ns, "
-    "NULL::BIGINT AS fixed_high_ns, NULL::VARCHAR AS no_gain_reason"
+    "NULL::BIGINT AS fixed_high_ns, NULL::VARCHAR AS no_gain_reason, "
+    "NULL::VARCHAR AS gain_of, NULL::DOUBLE AS gain_pct, NULL::DOUBLE AS gain_low_pct, "
+    "NULL::DOUBLE AS gain_high_pct"
 )
 _TRACE = (
     "SELECT ?::BIGINT AS trace_id, ?::VARCHAR AS label, 'perf' AS source, NULL::VARCHAR AS path, "

@@ -49,7 +49,8 @@ class Finding:
 
     `fix` and the lengths of frames are what a replay of the recording predicts (`ask.gains`): the
     mean frame as recorded, and with the fix, with its interval. Severity and order follow the gain
-    then; otherwise they follow the cost, and `no_gain_reason` says why.
+    then; otherwise they follow the cost, and `no_gain_reason` says why. `gain_pct`, with its
+    interval, is by how much the fix improves the frames, throughput or responses (`gain_of`).
     """
 
     kind: str
@@ -78,6 +79,10 @@ class Finding:
     fixed_low_ns: int | None = None
     fixed_high_ns: int | None = None
     no_gain_reason: str | None = None
+    gain_of: str | None = None
+    gain_pct: float | None = None
+    gain_low_pct: float | None = None
+    gain_high_pct: float | None = None
     # Threads that bear the cost; empty: the machine.
     about: tuple[int, ...] = ()
 
@@ -138,6 +143,7 @@ def ordered(found: Iterable[Finding]) -> list[Finding]:
             finding.rank != Rank.SYMPTOM,
             worst is not None and finding.trace_id != worst,
             -max(finding.gain_ns or 0, 0),
+            -max(finding.gain_pct or 0, 0),
             finding.rank,
             -(finding.cost_ns or 0),
             finding.analyzer,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from schedlens.ask.findings import Finding, Rank, Scope, Severity
 from schedlens.replay import advised, alterations, prediction
+from schedlens.replay.fidelity import WORK_FIGURES
 from schedlens.replay.prediction import Baseline, Prediction, Refused
 
 # A recording with more context switches is not replayed by `analyze`; `what-if` does it.
 MOST_SWITCHES = 300_000
 # After this long no further change is tried in a recording.
 BUDGET_S = 10.0
+# Without frames, a recording with more than this many is not replayed: the analysis of these is
+# else fast.
+MOST_WITHOUT_FRAMES = 100_000
 # By how much a fix must shorten a figure of the frames, at least, for a finding to be critical;
 # and by how much it is expected to, for a finding to be a warning. Percent.
 CRITICAL_PCT = 10.0
@@ -22,8 +26,17 @@ WARNING_PCT = 3.0
 STUTTERS_PCT = 2.0
 # Changes of findings that gain most, which are also tried together.
 BEST = 3
-_FRAMES = ("mean", "p95", "p99")
+# What severities are by.
+_FIGURES = {"frames": ("mean", "p95", "p99"), "throughput": ("throughput",), "responses": ("p95",)}
 NO_CHANGE = "no change that a replay can try follows from the advice"
+OTHER_PROCESS = (
+    "it is about another process than {}, whose work counts: `schedlens what-if --process` "
+    "predicts for others"
+)
+_NAMES = {
+    "frames": "mean of the frames", "throughput": "throughput",
+    "responses": "95th percentile of responses",
+}  # fmt: skip
 OUT_OF_TIME = f"replays of this recording took longer than {BUDGET_S:.0f} s"
 
 
@@ -57,14 +70,16 @@ def weighed(
 ) -> tuple[list[Finding], list[Tried]]:
     """The findings with what fixing each would gain, and the replays.
 
-    Only recordings whose findings concern frames are replayed. Severity follows the gain where it
-    is known. A finding that touches only threads that no frame waits for is not critical.
+    Recordings without frames are replayed if a finding about them advises a change. Severity
+    follows the gain where it is known. A finding that touches only threads that no frame waits for
+    is not critical.
     """
     replays: dict[int, Tried] = {}
     rows = scope.rows("SELECT trace_id FROM trace ORDER BY trace_id")
     for number, row in enumerate(rows):
         progress("what-if", number / max(len(rows), 1))
-        replays[row["trace_id"]] = _tried(scope, row["trace_id"])
+        kinds = {found.kind for found in findings if found.trace_id == row["trace_id"]}
+        replays[row["trace_id"]] = _tried(scope, row["trace_id"], kinds)
     made = [_weighed(scope, finding, replays.get(finding.trace_id or -1)) for finding in findings]
     for tried in replays.values():
         _together(tried)
@@ -76,10 +91,11 @@ def _weighed(scope: Scope, finding: Finding, tried: Tried | None) -> Finding:
         return finding
     made = _with_gain(finding, tried)
     # Where the replay fails, the waits of the frames are not known: a spin looks like work.
-    return _slack(scope, made) if isinstance(tried.base, Baseline) else made
+    is_known = isinstance(tried.base, Baseline) and tried.base.unit == "frames"
+    return _slack(scope, made) if is_known else made
 
 
-def _tried(scope: Scope, trace_id: int) -> Tried:
+def _tried(scope: Scope, trace_id: int, kinds: Set[str]) -> Tried:
     # A group of threads, such as a cgroup, does not name the process that presents.
     process = scope.process if scope.process and ":" not in scope.process else None
     deadline = time.monotonic() + BUDGET_S
@@ -87,16 +103,20 @@ def _tried(scope: Scope, trace_id: int) -> Tried:
         0
     ]["n"]
     label, why = prediction.obstacle(scope.con, trace_id)
-    if why is None and switches > MOST_SWITCHES:
+    most = MOST_SWITCHES
+    if why == prediction.TOO_FEW_FRAMES:
+        most = MOST_WITHOUT_FRAMES
+        why = None if kinds & advised.KINDS else NO_CHANGE
+    if why is None and switches > most:
         why = (
             f"it has {switches:,} context switches, and analyze replays at most "
-            f"{MOST_SWITCHES:,}: `schedlens what-if` replays it whole"
+            f"{most:,}: `schedlens what-if` replays it whole"
         )
     if why is not None:
         return Tried(trace_id, Refused(label, why), deadline, _presenter(scope, trace_id))
     base = prediction.baseline(scope.con, trace_id, process=process)
     if isinstance(base, Baseline):
-        process = base.recorded[0].programs[base.presenter].process
+        process = base.process
     return Tried(trace_id, base, deadline, process or _presenter(scope, trace_id))
 
 
@@ -116,39 +136,64 @@ def _with_gain(finding: Finding, tried: Tried) -> Finding:
     texts = advised.texts_of(base, finding.kind, finding.utid)
     if not texts:
         return replace(finding, no_gain_reason=NO_CHANGE)
+    if not _concerns(base, finding):
+        return replace(finding, no_gain_reason=OTHER_PROCESS.format(base.process))
     # Each change alone; together if the advice names several.
     choices = [(text,) for text in texts] + ([tuple(texts)] if len(texts) > 1 else [])
     every = [tried.predict(choice) for choice in choices]
-    known = [made for made in every if made.frames is not None and made.frames["mean"] is not None]
+    known = [made for made in every if made.figure(base.decisive) is not None]
     if not known:
         reason = next((made.why for made in every if made.why), None)
         return replace(
             finding,
             fix=" + ".join(texts),
-            no_gain_reason=reason or "the replay misses the mean of the recorded frames",
+            no_gain_reason=reason or f"the replay misses the recorded {_NAMES[base.unit]}",
         )
     best = max(known, key=lambda made: (_sure_pct(base, made), made.gain_pct or 0.0))
-    mean = best.frames["mean"] if best.frames else None
-    assert mean is not None
-    return replace(
+    found = best.figure(base.decisive)
+    assert found is not None
+    ends = sorted(100 * base.better(base.decisive, end) for end in (found.low, found.high))
+    made = replace(
         finding,
         severity=_severity(finding, base, best),
         fix=" + ".join(best.changes),
+        gain_of=base.unit,
+        gain_pct=best.gain_pct,
+        gain_low_pct=ends[0],
+        gain_high_pct=ends[1],
+    )
+    if base.unit != "frames":
+        return made
+    return replace(
+        made,
         frame_ns=round(base.frames.mean),
-        fixed_frame_ns=round(mean.value),
-        fixed_low_ns=round(mean.low),
-        fixed_high_ns=round(mean.high),
+        fixed_frame_ns=round(found.value),
+        fixed_low_ns=round(found.low),
+        fixed_high_ns=round(found.high),
     )
 
 
+def _concerns(base: Baseline, finding: Finding) -> bool:
+    """Whether the gain of the judged process is that of the finding's fix. Frames count for the
+    whole machine; work counts for one process."""
+    recorded = base.recorded[0]
+    watched = recorded.watched.utids if recorded.watched else frozenset()
+    if base.unit == "frames":
+        return True
+    if finding.utid is not None or finding.about:
+        return not watched.isdisjoint({finding.utid, *finding.about})
+    if finding.kind in advised.QUOTA and recorded.linux is not None:
+        return any(recorded.linux.has_quota(utid) for utid in watched)
+    return True
+
+
 def _sure_pct(base: Baseline, made: Prediction) -> float:
-    """The largest share by which a figure gets shorter even at the upper end of its interval."""
-    frames = made.frames or {}
+    """The largest share by which a figure gets better even at the worse end of its interval."""
     return max(
         (
-            100 * (1 - found.high / getattr(base.frames, name))
-            for name in _FRAMES
-            if (found := frames.get(name)) is not None
+            100 * min(base.better(name, found.low), base.better(name, found.high))
+            for name in _FIGURES[base.unit]
+            if (found := made.figure(name)) is not None
         ),
         default=0.0,
     )
@@ -159,16 +204,16 @@ def _severity(finding: Finding, base: Baseline, made: Prediction) -> Severity:
     if finding.rank == Rank.SYMPTOM or finding.severity == "info":
         return finding.severity
     sure = _sure_pct(base, made)
-    stutters = base.frames.stutters
+    stutters = base.frames.stutters if base.unit == "frames" else 0
     halved = made.stutters is not None and 0 < stutters >= 2 * made.stutters
-    if sure >= CRITICAL_PCT or (halved and 100 * stutters >= STUTTERS_PCT * base.frames.count):
+    if sure >= CRITICAL_PCT or (halved and 100 * stutters >= STUTTERS_PCT * base.figures.count):
         return "critical"
     if halved:
         return "warning"
     expected = max(
-        100 * (1 - found.value / getattr(base.frames, name))
-        for name in _FRAMES
-        if made.frames and (found := made.frames.get(name)) is not None
+        100 * base.better(name, found.value)
+        for name in _FIGURES[base.unit]
+        if (found := made.figure(name)) is not None
     )
     return "warning" if sure > 0 and expected >= WARNING_PCT else "info"
 
@@ -225,29 +270,35 @@ def gain_rows(replays: Iterable[Tried]) -> list[tuple[object, ...]]:
     for tried in replays:
         if isinstance(tried.base, Refused):
             continue
-        frames = tried.base.frames
+        base, unit = tried.base, tried.base.unit
+        figures = prediction.FIGURES if unit == "frames" else WORK_FIGURES
         for made in tried.made.values():
-            change = " + ".join(made.changes)
-            for name in prediction.FIGURES:
-                recorded = getattr(frames, name)
-                found = made.frames.get(name) if made.frames else None
+            what = (tried.trace_id, tried.process, " + ".join(made.changes))
+            for name in figures:
+                recorded = getattr(base.figures, name)
+                if recorded is None:
+                    continue
+                found = made.figure(name)
                 why = made.why or "the unchanged replay misses this figure"
                 ends = (
                     (None, None, None, None, why)
                     if found is None
                     else (
-                        found.value, found.low, found.high, 100 * (1 - found.value / recorded), None
+                        found.value, found.low, found.high,
+                        100 * base.better(name, found.value), None,
                     )
                 )  # fmt: skip
-                rows.append((tried.trace_id, tried.process, change, name, recorded, *ends))
+                rows.append((*what, name, recorded, *ends, unit))
+            if unit != "frames":
+                continue
+            stutters = base.frames.stutters
             why = made.why or "the unchanged replay misses the number of stutters"
             rows.append(
                 (
-                    tried.trace_id, tried.process, change, "stutters", frames.stutters,
-                    made.stutters, None, None,
-                    None if made.stutters is None or not frames.stutters
-                    else 100 * (1 - made.stutters / frames.stutters),
-                    why if made.stutters is None else None,
+                    *what, "stutters", stutters, made.stutters, None, None,
+                    None if made.stutters is None or not stutters
+                    else 100 * (1 - made.stutters / stutters),
+                    why if made.stutters is None else None, unit,
                 )
             )  # fmt: skip
     return rows

@@ -215,6 +215,7 @@ def store(
             f.advice, f.cost_ns, f.cost_pct, f.cost_of, f.utid, f.cpu, f.start_ns, f.end_ns,
             f.bound, f.evidence_sql, f.counter_evidence_sql, f.cost_low_ns, f.cost_high_ns, f.fix,
             f.frame_ns, f.fixed_frame_ns, f.fixed_low_ns, f.fixed_high_ns, f.no_gain_reason,
+            f.gain_of, f.gain_pct, f.gain_low_pct, f.gain_high_pct,
         )
         for number, f in enumerate(ordered(judgement.findings), start=1)
     ]  # fmt: skip

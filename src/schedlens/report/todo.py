@@ -11,15 +11,18 @@ from schedlens.report.figures import short
 from schedlens.report.sections import View
 
 MOST = 5
+# What gains without frames are of, and the sign of a gain.
+_WORK = {"throughput": ("throughput", 1), "responses": ("95th percentile of responses", -1)}
 
-# The changes whose predicted mean frame is shorter even at the upper end of its interval, or that
-# remove stutters; with the first finding that advises each.
+# The changes whose predicted figure is better even at the worse end of its interval, or that remove
+# stutters; with the first finding that advises each.
 _SQL = """
 SELECT
   g.trace_id,
   t.label,
   g.process,
   g.change,
+  g.unit,
   g.recorded,
   g.predicted,
   g.low,
@@ -35,8 +38,12 @@ JOIN trace AS t ON t.trace_id = g.trace_id
 LEFT JOIN predicted_gain AS s
   ON s.trace_id = g.trace_id AND s.change = g.change AND s.figure = 'stutters'
 WHERE
-  g.figure = 'mean'
-  AND (g.high < g.recorded OR (g.predicted <= g.recorded AND s.predicted < s.recorded))
+  (g.unit, g.figure) IN (('frames', 'mean'), ('throughput', 'throughput'), ('responses', 'p95'))
+  AND (
+    (g.unit <> 'throughput' AND g.high < g.recorded)
+    OR (g.unit = 'throughput' AND g.low > g.recorded)
+    OR (g.predicted <= g.recorded AND s.predicted < s.recorded)
+  )
 ORDER BY g.gain_pct DESC, g.trace_id, g.change
 """
 
@@ -47,11 +54,12 @@ def rows(view: View) -> list[dict[str, Any]]:
         {
             "recording": short(row["label"], 60),
             "change": visible(row["change"]),
-            "frames": visible(row["process"] or ""),
-            "before_ns": row["recorded"],
-            "after_ns": row["predicted"],
-            "low_ns": row["low"],
-            "high_ns": row["high"],
+            "process": visible(row["process"] or ""),
+            "unit": row["unit"],
+            "before": row["recorded"],
+            "after": row["predicted"],
+            "low": row["low"],
+            "high": row["high"],
             "gain_pct": row["gain_pct"],
             "stutters": row["stutters"],
             "fixed_stutters": row["fixed_stutters"],
@@ -65,7 +73,7 @@ def gain(found: Mapping[str, Any]) -> str | None:
     """`Predicted with 'parking=off': frames 36.1 to 16.6 ms (15.9 to 17.4)`; None if unknown."""
     before, after = found["frame_ns"], found["fixed_frame_ns"]
     if before is None or after is None:
-        return None
+        return _work_gain(found)
     change = 100 * (1 - after / before)
     size = (
         "no shorter"
@@ -75,6 +83,18 @@ def gain(found: Mapping[str, Any]) -> str | None:
     return unbroken(
         f"Predicted with '{found['fix']}': mean frame {before / 1e6:.2f} to {after / 1e6:.2f} ms "
         f"({found['fixed_low_ns'] / 1e6:.2f} to {found['fixed_high_ns'] / 1e6:.2f}), {size}."
+    )
+
+
+def _work_gain(found: Mapping[str, Any]) -> str | None:
+    """`Predicted with 'quota /web=none': throughput +88 % (+75 % to +101 %)`."""
+    if found["gain_of"] not in _WORK or found["gain_pct"] is None:
+        return None
+    name, sign = _WORK[found["gain_of"]]
+    value, one, other = (sign * found[f"gain{end}_pct"] for end in ("", "_low", "_high"))
+    low, high = sorted((one, other))
+    return unbroken(
+        f"Predicted with '{found['fix']}': {name} {value:+.0f} % ({low:+.0f} % to {high:+.0f} %)."
     )
 
 
