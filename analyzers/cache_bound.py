@@ -14,7 +14,7 @@ from schedlens.output.wording import and_more, duration, percent, recordings, th
 
 NEEDS = ("counters",)
 METRIC: Metric = "running"
-KINDS = ("l3_bound",)
+KINDS = ("llc_bound",)
 
 RAN_PCT = 25.0
 INFO_PCT = 20.0
@@ -50,7 +50,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     row = rows[0]
     misses = row["l2_misses_per_1000"]
     yield Finding(
-        kind="l3_bound",
+        kind="llc_bound",
         severity="warning" if row["l3_bound_pct"] >= WARNING_PCT else "info",
         title=f"Busy thread is L3 bound for {percent(row['l3_bound_pct'])} of its cycles",
         detail=(

@@ -42,9 +42,9 @@ SELECT
   spent.own_frame,
   -- Number of waits in the window.
   spent.waits,
-  -- Waiting time, ns. (at least)
+  -- Waiting time, ns; without recorded wakeups it contains ready time. (no bounds)
   spent.wait_ns,
-  -- Longest wait inside the window, ns; null without any. (at least)
+  -- Longest wait inside the window, ns; null without any. The same applies. (no bounds)
   spent.longest_wait_ns,
   -- Ready time, ns. (at least)
   spent.ready_ns,

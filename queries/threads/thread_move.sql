@@ -9,7 +9,11 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   ran AS (
-    SELECT s.utid, sum(s.dur)::BIGINT AS run_ns, count(*) AS switches_in
+    SELECT
+      s.utid,
+      sum(s.dur)::BIGINT AS run_ns,
+      -- A slice whose start was not recorded may go on from before.
+      count(*) FILTER (WHERE NOT s.left_censored) AS switches_in,
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     WHERE NOT s.is_idle AND s.ts >= span.start_ns AND s.ts < span.end_ns
@@ -49,7 +53,7 @@ SELECT
   allowed.cpus::INTEGER AS allowed_cpus,
   -- Running time of slices that begin in the window, ns. (no bounds)
   ran.run_ns,
-  -- Switch-ins. (at least)
+  -- Recorded switch-ins. (at least)
   ran.switches_in,
   -- Switch-ins on another CPU than before. (at least)
   coalesce(moved.moves, 0) AS moves,

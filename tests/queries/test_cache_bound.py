@@ -105,7 +105,7 @@ def test_generic_names_of_an_unknown_vendor_are_not_guessed(
 
 def test_injected_l3_bound_thread_is_found(con: duckdb.DuckDBPyConnection) -> None:
     (found,) = yielded(con, "cache_bound")
-    assert (found.kind, found.severity, found.cost_ns) == ("l3_bound", "warning", 4_500_000)
+    assert (found.kind, found.severity, found.cost_ns) == ("llc_bound", "warning", 4_500_000)
     assert plain(found.title) == "Busy thread is L3 bound for 45 % of its cycles"
     assert plain(found.detail) == (
         "In drawn-1, Main (1003) of game was stalled on loads from the last-level cache for 45 % "
