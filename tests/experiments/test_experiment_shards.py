@@ -189,5 +189,9 @@ def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
         row for row in answer["shards"] if row["worker"] is None and row["place"] == "by_topology"
     ]
     assert [row["shards"] for row in whole] == [1]
-    served = json.loads((folder / "1-shards-by_topology-r1/workload.json").read_text())
-    assert whole[0]["requests"] == served["workers"][0]["counts"]["requests"]
+    # A disturbed repeat is replaced by another one.
+    served = [
+        json.loads(path.read_text())["workers"][0]["counts"]["requests"]
+        for path in folder.glob("*-shards-by_topology-r*/workload.json")
+    ]
+    assert whole[0]["requests"] in served

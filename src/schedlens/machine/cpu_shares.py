@@ -44,7 +44,7 @@ def autogroup(text: str) -> tuple[str, int] | None:
 
 def _number(path: Path) -> int | None:
     try:
-        text = path.read_text("ascii", "replace").strip()
+        text = path.read_text("utf-8", "replace").strip()
     except OSError:
         return None
     return int(text) if text.isdigit() else None
