@@ -30,7 +30,7 @@ NAMED = 3
 
 _HOGS = f"""
 WITH
-  -- A thread may become real-time while it runs: the switch-out then shows it.
+  -- A thread may become real-time, or cease to be, while it runs: one end of the slice shows it.
   rt_slice AS (
     SELECT s.trace_id, s.utid, s.cpu, greatest(s.ts, w.start_ns) AS from_ns,
       least(s.ts + s.dur, w.end_ns) AS to_ns
@@ -40,7 +40,7 @@ WITH
     LEFT JOIN context_switch AS c
       ON c.trace_id = s.trace_id AND c.cpu = s.cpu AND c.prev_utid = s.utid
       AND c.ts = s.ts + s.dur
-    WHERE NOT s.is_idle AND coalesce(c.prev_priority, s.priority) BETWEEN 0 AND 98
+    WHERE NOT s.is_idle AND least(c.prev_priority, s.priority) BETWEEN 0 AND 98
       AND s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
   ),
   ran AS (

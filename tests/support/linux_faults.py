@@ -104,9 +104,12 @@ def hog() -> None:
     the elapsed time, and its run time. None of them ever waits.
     """
     cpu = min(os.sched_getaffinity(0))
-    ready, started = os.pipe(), os.pipe()
-    children = []
+    ready = os.pipe()
+    # A pipe each: the kernel wakes one reader of a pipe, which wakes the next when it has run.
+    starts, children = [], []
     for name, nice in (("hog", -15), ("hog", -15), ("starved", 19)):
+        started = os.pipe()
+        starts.append(started[1])
         child = os.fork()
         if not child:
             named(name)
@@ -123,7 +126,9 @@ def hog() -> None:
     for _ in children:
         os.read(ready[0], 1)
     # The starved one starts its own clock late: the parent's clock counts for all.
-    os.write(started[1], time.monotonic_ns().to_bytes(8, "little") * len(children))
+    begin = time.monotonic_ns().to_bytes(8, "little")
+    for start in reversed(starts):
+        os.write(start, begin)
     for child in children:
         os.waitpid(child, 0)
 
