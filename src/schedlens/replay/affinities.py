@@ -35,10 +35,7 @@ SELECT
   utid,
   arg_max(
     cpus,
-    ROW(
-      least(coalesce(spell.to_ns, life.to_ns), life.to_ns) - greatest(spell.from_ns, life.from_ns),
-      spell.from_ns
-    )
+    ROW(overlap_ns(spell.from_ns, spell.to_ns, life.from_ns, life.to_ns), spell.from_ns)
   )
 FROM spell
 JOIN life USING (utid)
