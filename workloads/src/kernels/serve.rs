@@ -131,6 +131,8 @@ struct Server {
     /// Time in requests only: neither spinning for the next one nor waking up for it.
     work_ns: i64,
     late: u64,
+    /// Intended arrival of the last request.
+    arrived_ns: i64,
     wrong: u64,
     began_ns: i64,
     ended_ns: i64,
@@ -154,6 +156,7 @@ impl Server {
             busy_ns: 0,
             work_ns: 0,
             late: 0,
+            arrived_ns: 0,
             wrong: 0,
             began_ns: 0,
             ended_ns: 0,
@@ -197,6 +200,7 @@ impl Work for Server {
             self.busy_ns += now_ns - if late { begin_ns } else { arrived_ns };
             self.work_ns += now_ns - begin_ns;
             self.late += u64::from(late);
+            self.arrived_ns = arrived_ns;
             self.counted += 1;
         }
         self.ended_ns = now_ns;
@@ -220,13 +224,17 @@ impl Work for Server {
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
         let whole = |ns: i64| u64::try_from(ns).unwrap_or(0);
-        vec![
+        let mut counts = vec![
             ("requests", self.counted),
             ("late_starts", self.late),
             ("busy_ns", whole(self.busy_ns)),
             ("work_ns", whole(self.work_ns)),
             ("interval_ns", whole(self.ended_ns - self.began_ns)),
-        ]
+        ];
+        if self.arrivals.is_some() && self.counted > 0 {
+            counts.push(("last_arrival_ns", whole(self.arrived_ns - self.began_ns)));
+        }
+        counts
     }
 
     fn sizes(&self) -> Vec<(&'static str, u64)> {
