@@ -167,6 +167,28 @@ def test_a_quota_can_be_set(con: duckdb.DuckDBPyConnection) -> None:
         prediction.predict(baseline(con, "web"), [alterations.parse("quota /job=0.2")])
 
 
+@pytest.mark.parametrize(("text", "gain"), [("quota /web=0.8", 97.7), ("quota /web=none", 141.7)])
+def test_a_raised_quota_gives_more_of_the_cpu(
+    con: duckdb.DuckDBPyConnection, text: str, gain: float
+) -> None:
+    # Of each 100 ms, the thread may run 40. 90 % of its work, 720 ms, take 1,740 ms; with 80 of
+    # each 100 they take 880.
+    slices = [
+        Slice("web/W", 0, number * 100 * MS, 40 * MS, ready=60 * MS if number else 0, wait=0,
+              priority=120, end="quantum_end_or_yield")
+        for number in range(20)
+    ]  # fmt: skip
+    trace = DrawnTrace(con, slices, ONE, 2000 * MS)
+    trace.add("machine_setting", key="scheduler", value="EEVDF")
+    trace.add("thread_cgroup", ts=0, tid=1, utid=trace.utid("web/W"), cgroup="/web",
+              source="reading")  # fmt: skip
+    trace.add(
+        "snapshot_cgroup", ts=0, edge="begin", cgroup="/web", quota_ns=40 * MS, period_ns=100 * MS
+    )
+    made = prediction.predict(baseline(con, "web"), [alterations.parse(text)])
+    assert made.gain_pct == pytest.approx(gain, abs=1)
+
+
 def test_changes_of_windows_do_not_fit_linux(con: duckdb.DuckDBPyConnection) -> None:
     drawn(con, {"web/W": 120, "job/J": 120})
     with pytest.raises(ChangeError, match="priority is a setting of Windows: use nice"):

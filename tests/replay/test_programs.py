@@ -11,6 +11,7 @@ import simulated
 
 from schedlens.replay import fidelity, programs, rerun
 from schedlens.replay.ops import Program
+from schedlens.replay.recorded_programs import Recorded
 from schedlens.simulate import cases
 from schedlens.simulate.machine import machine
 from schedlens.simulate.scheduler import Simulation
@@ -32,7 +33,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
         yield con
 
 
-def named(recorded: programs.Recorded, name: str) -> Program:
+def named(recorded: Recorded, name: str) -> Program:
     return next(found for found in recorded.programs.values() if found.name == name)
 
 

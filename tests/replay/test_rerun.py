@@ -13,7 +13,7 @@ from planted import gains
 
 from schedlens import _decoders
 from schedlens.replay import alterations, programs, rerun
-from schedlens.replay.programs import Recorded
+from schedlens.replay.recorded_programs import Recorded
 from schedlens.replay.rerun import Outcome
 from schedlens.simulate import cases
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from schedlens.replay.ops import Op, Program
-from schedlens.replay.programs import Recorded
+from schedlens.replay.recorded_programs import Recorded
 from schedlens.replay.rerun import Outcome
 from schedlens.simulate import script
 from schedlens.simulate.rules import Rules
@@ -125,6 +125,8 @@ class _Run:
                             yield script.SignalEach((self.gates[gate],))
                 elif op.kind == "wait":
                     yield script.Wait(self.gates[op.gates[0]])
+                elif op.kind == "spin":
+                    yield script.Spin(self.gates[op.gates[0]])
                 elif op.kind == "open":
                     opened = self._opened(op)
                     if opened:

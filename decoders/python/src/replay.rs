@@ -39,6 +39,7 @@ fn program(thread: &Thread) -> PyResult<Program> {
         ops.push(match kind {
             b'r' => Op::Run(value),
             b'w' => Op::Wait(value as u32),
+            b'c' => Op::Spin(value as u32),
             b'o' => {
                 let first = opened;
                 opened += value as u32;

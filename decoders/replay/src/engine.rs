@@ -20,6 +20,7 @@ const LONGEST: i64 = 3;
 struct Gate {
     count: i64,
     waiting: VecDeque<u32>,
+    spinning: VecDeque<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,6 +120,7 @@ impl Replay {
                 frame_start: 0,
                 woken_at: 0,
                 is_watched: program.is_watched,
+                spins: false,
                 next_op: 0,
                 in_job: false,
             }
@@ -312,9 +314,12 @@ impl Replay {
         core.version += 1;
         let (version, quantum_end) = (core.version, core.quantum_end);
         let Some(thread) = core.running else { return };
-        let ticks = (self.threads[thread as usize].work / speed - 1e-9).ceil() as i64;
-        let end = self.now.saturating_add(ticks.max(0).saturating_mul(TICK_NS));
-        self.at(end, Event::Finished(cpu, thread, version));
+        let known = &self.threads[thread as usize];
+        if !known.spins {
+            let ticks = (known.work / speed - 1e-9).ceil() as i64;
+            let end = self.now.saturating_add(ticks.max(0).saturating_mul(TICK_NS));
+            self.at(end, Event::Finished(cpu, thread, version));
+        }
         if quantum_end < FOREVER {
             self.at(quantum_end, Event::Quantum(cpu, thread, version));
         }
@@ -394,7 +399,8 @@ impl Replay {
         if self.cpus.cores[cpu].running != Some(thread) {
             return;
         }
-        if self.threads[thread as usize].work > 0.0 {
+        let known = &self.threads[thread as usize];
+        if known.work > 0.0 || known.spins {
             self.reschedule(cpu);
         } else {
             // Its program continues after everything at this time has happened.

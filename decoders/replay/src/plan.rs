@@ -22,6 +22,8 @@ pub enum Op {
     Run(f64),
     /// Waits for a gate.
     Wait(u32),
+    /// Computes for nothing until a gate is open.
+    Spin(u32),
     /// Opens gates: first and one past the last in `Program::gates`.
     Open(u32, u32),
     /// Waits for a time, ns.
@@ -221,7 +223,7 @@ impl Plan {
                 return Err(BadPlan::Thread(index));
             }
             let fits = program.ops.iter().all(|op| match *op {
-                Op::Wait(gate) | Op::Take(gate) => known(gate),
+                Op::Wait(gate) | Op::Spin(gate) | Op::Take(gate) => known(gate),
                 Op::Open(first, end) => first <= end && end as usize <= program.gates.len(),
                 _ => true,
             });

@@ -31,6 +31,8 @@ pub struct Thread {
     pub frame_start: i64,
     pub woken_at: i64,
     pub is_watched: bool,
+    /// Whether it runs only until a gate opens.
+    pub spins: bool,
     pub next_op: usize,
     pub in_job: bool,
 }

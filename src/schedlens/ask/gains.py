@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from schedlens.ask.findings import Finding, Rank, Scope, Severity
-from schedlens.replay import advised, alterations, prediction
+from schedlens.replay import advised, alterations, obstacles, prediction
 from schedlens.replay.fidelity import WORK_FIGURES
 from schedlens.replay.prediction import Baseline, Prediction, Refused
 
@@ -102,9 +102,9 @@ def _tried(scope: Scope, trace_id: int, kinds: Set[str]) -> Tried:
     switches = scope.rows(f"SELECT count(*) AS n FROM context_switch WHERE trace_id = {trace_id}")[
         0
     ]["n"]
-    label, why = prediction.obstacle(scope.con, trace_id)
+    label, why = obstacles.obstacle(scope.con, trace_id)
     most = MOST_SWITCHES
-    if why == prediction.TOO_FEW_FRAMES:
+    if why == obstacles.TOO_FEW_FRAMES:
         most = MOST_WITHOUT_FRAMES
         why = None if kinds & advised.KINDS else NO_CHANGE
     if why is None and switches > most:

@@ -36,8 +36,9 @@ def what_if(
       affinity THREAD=any       affinity THREAD=0-7    ideal THREAD=4
       priority THREAD=13        qos THREAD=eco         qos THREAD=high
       work THREAD=-20%          workers THREADS=8      alone THREAD
-      remove PROCESS            parking=off            smt=off
+      remove PROCESS            parking=off            unparked=8
       nice THREAD=5             quota /CGROUP=2        quota /CGROUP=none
+      sleep THREAD              frequency 0-7=3500     smt=off
 
     THREAD and PROCESS are names with * and ?; PROCESS/THREAD also works. A replay without any
     change that misses the recording by more than 10 % predicts nothing: 'cannot tell', with the

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from schedlens.replay.alterations import FAIR, NICE_0, Change, parse
 from schedlens.replay.ops import Program
 from schedlens.replay.prediction import Baseline
-from schedlens.replay.programs import Recorded
+from schedlens.replay.recorded_programs import Recorded
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,21 +11,24 @@ from dataclasses import dataclass, replace
 
 from schedlens.errors import ChangeError
 from schedlens.machine import cpu_list
-from schedlens.replay import worker_pools
+from schedlens.replay import frequencies, windows_rules, worker_pools
 from schedlens.replay.ops import CannotTellError, Op, Program
-from schedlens.replay.programs import Recorded
+from schedlens.replay.recorded_programs import Recorded
 
 FORMS = (
     "affinity THREAD=any", "affinity THREAD=CPUS", "ideal THREAD=CPU", "priority THREAD=NUMBER",
     "qos THREAD=eco", "qos THREAD=high", "work THREAD=-PERCENT%", "workers THREADS=NUMBER",
     "alone THREAD", "nice THREAD=NUMBER", "quota CGROUP=CPUS", "quota CGROUP=none",
-    "remove PROCESS", "parking=off", "smt=off",
+    "sleep THREAD", "frequency CPUS=MHZ", "remove PROCESS", "parking=off", "unparked=NUMBER",
+    "smt=off",
 )  # fmt: skip
 # The kernel's priority of nice 0, and that of the most urgent fair thread.
 NICE_0, FAIR = 120, 100
 # Of a cgroup's quota (cpu.max, cpu.cfs_period_us), if none is set.
 DEFAULT_PERIOD_NS = 100_000_000
-_ASSIGNED = re.compile(r"(affinity|ideal|priority|nice|quota|qos|workers|work)\s+(.+?)\s*=\s*(\S+)")
+_ASSIGNED = re.compile(
+    r"(affinity|ideal|priority|nice|quota|qos|workers|work|frequency)\s+(.+?)\s*=\s*(\S+)"
+)
 
 
 @dataclass(frozen=True)
@@ -37,15 +40,22 @@ class Change:
     pattern: str = ""
     value: str = ""
 
+    @property
+    def has_range(self) -> bool:
+        """Whether no recording shows exactly what it does."""
+        return self.kind == "frequency"
+
 
 def parse(text: str) -> Change:
     """A change from its text. Raises `ChangeError`."""
     text = " ".join(text.split())
     if text in {"parking=off", "smt=off"}:
         return Change(text, text.partition("=")[0])
-    if text.startswith(("remove ", "alone ")) and "=" not in text:
+    if text.startswith(("remove ", "alone ", "sleep ")) and "=" not in text:
         kind, _, pattern = text.partition(" ")
         return Change(text, kind, pattern)
+    if re.fullmatch(r"unparked\s?=\s?[1-9]\d{0,4}", text):
+        return Change(text, "unparked", "", text.partition("=")[2].strip())
     match = _ASSIGNED.fullmatch(text)
     if match is None:
         raise ChangeError(f"'{text}' is not a change: use one of {'; '.join(FORMS)}")
@@ -60,18 +70,20 @@ def _check(change: Change) -> None:
         "affinity": r"any|[\d,:/-]+", "ideal": r"\d{1,5}", "priority": r"[12]?\d|3[01]",
         "nice": r"-?1?\d|-20", "quota": r"none|\d{1,4}(\.\d{1,3})?", "qos": "eco|high",
         "work": r"-\d{1,2}(\.\d+)?%",
-        "workers": r"[1-9]\d{0,3}",
+        "workers": r"[1-9]\d{0,3}", "frequency": r"[1-9]\d{2,4}",
     }  # fmt: skip
     if change.kind == "affinity" and value != "any" and re.fullmatch(patterns["affinity"], value):
         cpu_list.parse(value)
+    if change.kind == "frequency" and change.pattern not in {"*", "any"}:
+        cpu_list.parse(change.pattern)
     if not re.fullmatch(patterns[change.kind], value):
         forms = "; ".join(form for form in FORMS if form.startswith(change.kind))
         raise ChangeError(f"'{value}' is not a value of {change.kind}: use {forms}")
 
 
-def changed(recorded: Recorded, changes: Sequence[Change]) -> Recorded:
-    """The recording's programs with the changes, in order. Raises `ChangeError` if one fits
-    nothing, and `CannotTellError`."""
+def changed(recorded: Recorded, changes: Sequence[Change], end: str = "middle") -> Recorded:
+    """The recording's programs with the changes, in order. `end`: low, middle or high of the range
+    of what they do. Raises `ChangeError` if one fits nothing, and `CannotTellError`."""
     made = replace(
         recorded,
         programs={utid: replace(found) for utid, found in recorded.programs.items()},
@@ -81,6 +93,10 @@ def changed(recorded: Recorded, changes: Sequence[Change]) -> Recorded:
         match change.kind:
             case "parking":
                 made.parking = []
+            case "unparked":
+                made.parking = windows_rules.with_floor(
+                    made.parking, len(made.machine.numbers), int(change.value)
+                )
             case "smt":
                 _without_siblings(made)
             case "remove":
@@ -91,6 +107,11 @@ def changed(recorded: Recorded, changes: Sequence[Change]) -> Recorded:
                 _set_quota(made, change)
             case "workers":
                 worker_pools.resize(made, fitting(made, change), int(change.value))
+            case "sleep":
+                _sleep(fitting(made, change), change)
+            case "frequency":
+                chosen = _cpus(made, change.pattern)
+                frequencies.lock(made, chosen, float(change.value) * 1000, end)
             case "alone":
                 _set_apart(made, fitting(made, change))
             case _:
@@ -129,7 +150,7 @@ def _set(made: Recorded, change: Change) -> None:
                     raise CannotTellError(f"the affinity of {program.name} is not recorded")
                 program.affinity = list(range(len(numbers)))
             else:
-                program.affinity = _places(made, cpu_list.parse(change.value))
+                program.affinity = _cpus(made, change.value)
         elif change.kind == "ideal":
             (program.ideal,) = _places(made, [int(change.value)])
         elif change.kind == "priority":
@@ -165,6 +186,26 @@ def _set_quota(made: Recorded, change: Change) -> None:
         quota = None if cpus is None else round(cpus * period)
         changed_groups[place] = replace(groups[place], quota_ns=quota, period_ns=period)
     made.linux = replace(made.linux, groups=changed_groups)
+
+
+def _sleep(chosen: list[Program], change: Change) -> None:
+    """The threads wait where they were seen to spin."""
+    if not any(op.kind == "spin" for program in chosen for op in program.ops):
+        raise CannotTellError(
+            f"{change.pattern} is not seen to spin: what ends its work is not what another thread "
+            "of its process does"
+        )
+    for program in chosen:
+        program.ops = [
+            Op("wait", op.value, op.gates) if op.kind == "spin" else op for op in program.ops
+        ]
+
+
+def _cpus(made: Recorded, listed: str) -> list[int]:
+    """Indices of the CPUs of a list; `*` and `any` are all."""
+    if listed in {"*", "any"}:
+        return list(range(len(made.machine.numbers)))
+    return _places(made, cpu_list.parse(listed))
 
 
 def _places(made: Recorded, cpus: list[int]) -> list[int]:
@@ -235,7 +276,7 @@ def _set_apart(made: Recorded, chosen: list[Program]) -> None:
 
 
 def _waits_for(op: Op, gates: set[int]) -> bool:
-    return op.kind == "wait" and op.gates[0] in gates
+    return op.kind in {"wait", "spin"} and op.gates[0] in gates
 
 
 def _remove(made: Recorded, change: Change) -> None:

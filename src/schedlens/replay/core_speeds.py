@@ -51,6 +51,8 @@ class Busy:
             self._ends.append(end)
             self._before.append(total)
             total += end - start
+        self.total = total
+        """All of it, ns."""
 
     def until(self, ts: int) -> int:
         """Busy time before a time, ns."""

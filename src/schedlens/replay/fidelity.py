@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from schedlens.replay.fractions import quantile
 from schedlens.replay.ops import Program
-from schedlens.replay.programs import Recorded, stem
+from schedlens.replay.recorded_programs import Recorded, stem
 from schedlens.replay.rerun import Outcome
 from schedlens.replay.work import Work
 

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import re
 import statistics
 import sys
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from schedlens.replay import (
     affinities,
     core_speeds,
+    frequencies,
     linux_rules,
     pacing,
     pools,
+    spins,
     windows_rules,
     work,
 )
-from schedlens.replay.core_speeds import RecordedMachine
-from schedlens.replay.linux_rules import LinuxRules
 from schedlens.replay.ops import Op, Program
+from schedlens.replay.recorded_programs import Recorded, stem
 from schedlens.replay.work import Watched
 
 if TYPE_CHECKING:
@@ -46,41 +45,8 @@ DISPLAY_RATES = (30, 60, 72, 75, 90, 100, 120, 144, 165, 240, 360)
 # A replay ends after this many times the length of the recording.
 LONGEST = 3
 ROWS_AT_ONCE = 20_000
-
-
-@dataclass
-class Recorded:
-    """A recording as programs."""
-
-    trace_id: int
-    label: str
-    duration_ns: int
-    machine: RecordedMachine
-    programs: dict[int, Program]
-    frames: dict[int, list[int]]
-    """Recorded lengths in order, by presenting thread."""
-    parking: list[tuple[int, int, bool, bool]]
-    """Time, index of the CPU, parked, soft."""
-    quantum_ns: int
-    wake_boost: int
-    has_gpu: bool
-    needed: dict[int, int]
-    """How many threads must open a gate before it lets its wait pass."""
-    sections: dict[int, list[float]]
-    """Jobs that any worker of a pool takes, by the gate that opens when all are done; in ns."""
-    switches: int
-    waits: dict[str, int]
-    """Number of waits by what ended them: thread, pool, timer, device, unknown."""
-    linux: LinuxRules | None = None
-    """None: the rules of Windows."""
-    watched: Watched | None = None
-    goal: work.Goal | None = None
-    """Of the watched process; None if it did nothing."""
-
-
-def stem(name: str) -> str:
-    """The name of a thread without its number: `Worker 3` is one of `Worker`."""
-    return re.sub(r"[\s#_-]*\d+$", "", name)
+# Of the time before another thread ends a spin: how much is work, by the end of the range.
+HEADS = {"low": 0.0, "middle": 0.5, "high": 1.0}
 
 
 def read(
@@ -122,6 +88,7 @@ class _Reader:
         self._wakeups()
         for utid, found in self.presents.items():
             self.acts[utid] += found
+        self._spins(HEADS[end])
         for program in self.programs.values():
             self._program(program)
             self._infer_eco(program)
@@ -143,6 +110,7 @@ class _Reader:
             None if is_windows else linux_rules.read(con, trace_id, len(self.place)),
             watched,
             self._goal(),
+            frequencies.while_busy(con, trace_id, self.machine),
         )
 
     def _goal(self) -> work.Goal | None:
@@ -335,6 +303,19 @@ class _Reader:
                 joined += 1
         return joined
 
+    def _spins(self, head: float) -> None:
+        """What each spin waits for opens a gate just before it happens."""
+        gate = max(self.needed, default=0)
+        known = spins.found(self.programs, self.acts, self.blocked, self.duration_ns, head)
+        for spin in known:
+            gate += 1
+            self.needed[gate] = 1
+            self.acts[spin.by].append((spin.end_ns - spins.BEFORE_NS, "open", gate))
+            self.acts[spin.utid] += [
+                (round(spin.start_ns), "spin_begins", 0.0),
+                (spin.end_ns, "spin", gate),
+            ]
+
     # Programs.
 
     def _program(self, program: Program) -> None:
@@ -343,6 +324,7 @@ class _Reader:
         is_watched = self.watched is not None and program.utid in self.watched.utids
         kinds = self.machine.machine.cpus
         presented: int | None = None
+        spins_now = False
         absolute = self._is_absolute(program.utid)
 
         def flush() -> None:
@@ -354,7 +336,7 @@ class _Reader:
                 pending = 0.0
 
         def act(until: int) -> None:
-            nonlocal place, charged, presented
+            nonlocal place, charged, presented, spins_now
             while place < len(acts) and acts[place][0] <= until:
                 ts, kind, value = acts[place]
                 flush()
@@ -365,6 +347,10 @@ class _Reader:
                         gates.append(int(acts[place][2]))
                     ops.append(Op("open", 0.0, tuple(gates)))
                     charged += CHARGED_NS
+                elif kind in {"spin_begins", "spin"}:
+                    spins_now = kind == "spin_begins"
+                    if not spins_now:
+                        ops.append(Op("spin", 0.0, (int(value),)))
                 else:
                     ops.append(Op(kind, value))
                     if kind == "present":
@@ -379,16 +365,16 @@ class _Reader:
             if state == "running" and cpu in self.place:
                 index = self.place[cpu]
                 program.running_ns[kinds[index].core_type] += end - start
-                at = start
-                while place < len(acts) and acts[place][0] < end:
-                    ts = max(acts[place][0], at)
-                    pending += self.machine.work_ns(index, at, ts)
-                    act(ts)
+                at, done = start, 0.0
+                while at < end:
+                    ts = min(max(acts[place][0], at), end) if place < len(acts) else end
+                    ns = 0.0 if spins_now else self.machine.work_ns(index, at, ts)
+                    pending, done = pending + ns, done + ns
+                    if ts < end:
+                        act(ts)
                     at = ts
-                pending += self.machine.work_ns(index, at, end)
                 if is_watched:
-                    ns = self.machine.work_ns(index, start, end)
-                    self.done.append((start, end, ns, program.utid))
+                    self.done.append((start, end, done, program.utid))
             elif state == "ready":
                 program.ready_ns += end - start
             elif state in {"waiting", "new"}:
@@ -473,6 +459,9 @@ class _Reader:
 
     def _infer_eco(self, program: Program) -> None:
         kinds = [cpu.core_type for cpu in self.machine.machine.cpus]
+        if program.ideal is not None and kinds[program.ideal] == "E":
+            # Its ideal processor explains it.
+            return
         ran = sum(program.running_ns.values())
         slow = program.running_ns.get("E", 0)
         if ran >= ECO_NS and slow >= ECO_SHARE * ran:

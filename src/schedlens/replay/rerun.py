@@ -9,13 +9,13 @@ from itertools import pairwise
 
 from schedlens import _decoders
 from schedlens.replay.ops import Program
-from schedlens.replay.programs import Recorded
+from schedlens.replay.recorded_programs import Recorded
 from schedlens.simulate.rules import Rules
 
 # A byte for each kind of step, as the extension knows it; other kinds do nothing.
 _CODES = {
-    "run": b"r", "wait": b"w", "open": b"o", "sleep": b"s", "until": b"u", "take": b"t",
-    "present": b"p", "mark": b"m",
+    "run": b"r", "wait": b"w", "spin": b"c", "open": b"o", "sleep": b"s", "until": b"u",
+    "take": b"t", "present": b"p", "mark": b"m",
 }  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def _packed(program: Program) -> tuple[bytes, bytes, bytes]:
             values.append(len(op.gates))
             gates.extend(op.gates)
         else:
-            values.append(op.gates[0] if code in b"wt" else op.value)
+            values.append(op.gates[0] if code in b"wct" else op.value)
     made = bytes(kinds), values.tobytes(), gates.tobytes()
     program.packed = (program.ops, made)
     return made

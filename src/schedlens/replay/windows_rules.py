@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +28,30 @@ def parking(
         for ts, cpu, parked, soft in rows
         if cpu in place and (ts is not None or parked or soft)
     ]
+
+
+def with_floor(
+    changes: Sequence[tuple[int, int, bool, bool]], cpus: int, least: int
+) -> list[tuple[int, int, bool, bool]]:
+    """The same changes of parking if at least so many CPUs remain unparked.
+
+    A CPU that would be one too many remains unparked until others are: those that were parked first
+    remain so.
+    """
+    recorded: list[int] = []
+    parked: list[int] = []
+    made: list[tuple[int, int, bool, bool]] = []
+    for ts, cpu, is_parked, soft in changes:
+        # Soft parking only makes a CPU a last choice.
+        is_hard = is_parked and not soft
+        if (cpu in recorded) == is_hard:
+            continue
+        recorded = [*recorded, cpu] if is_hard else [one for one in recorded if one != cpu]
+        allowed = recorded[: max(cpus - least, 0)]
+        made += [(ts, one, False, False) for one in parked if one not in allowed]
+        made += [(ts, one, True, False) for one in allowed if one not in parked]
+        parked = allowed
+    return made
 
 
 def quantum_ns(con: duckdb.DuckDBPyConnection, trace_id: int) -> int:

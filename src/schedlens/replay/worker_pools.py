@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from schedlens.replay.ops import CannotTellError, Op, Program
-from schedlens.replay.programs import Recorded
+from schedlens.replay.recorded_programs import Recorded
 
 # Work of its workers that is no job of the pool, as a share: above it, nothing is predicted.
 OWN_SHARE = 0.05
@@ -37,7 +37,7 @@ def _check(made: Recorded, workers: list[Program]) -> None:
         for program in made.programs.values()
         if program.utid not in utids
         for op in program.ops
-        if op.kind == "wait"
+        if op.kind in {"wait", "spin"}
     }
     for program in workers:
         opened = {gate for op in program.ops if op.kind == "open" for gate in op.gates}

@@ -13,6 +13,7 @@ enum Action {
     Run(f64),
     Open(Vec<u32>),
     Wait(u32),
+    Spin(u32),
     Until(i64),
     Present(i64),
 }
@@ -43,6 +44,7 @@ impl Replay {
             match op {
                 Op::Run(work) => return Action::Run(work),
                 Op::Wait(gate) => return Action::Wait(gate),
+                Op::Spin(gate) => return Action::Spin(gate),
                 Op::Sleep(ns) => return Action::Until(self.now.saturating_add(ns)),
                 Op::Until(at) => return Action::Until(at),
                 Op::Present(gpu_ns) => return Action::Present(gpu_ns),
@@ -89,6 +91,15 @@ impl Replay {
                         self.leave(cpu, thread, Why::Blocked);
                     }
                 }
+                Action::Spin(gate) => {
+                    let gate = &mut self.gates[gate as usize];
+                    if gate.count > 0 {
+                        gate.count -= 1;
+                    } else {
+                        gate.spinning.push_back(thread);
+                        self.threads[index].spins = true;
+                    }
+                }
                 Action::Until(at) => {
                     if at > self.now {
                         self.at(at, Event::Alarm(thread));
@@ -97,7 +108,7 @@ impl Replay {
                 }
                 Action::Present(gpu_ns) => self.present(cpu, thread, gpu_ns),
             }
-            if self.threads[index].work > 0.0 {
+            if self.threads[index].work > 0.0 || self.threads[index].spins {
                 break;
             }
         }
@@ -107,9 +118,19 @@ impl Replay {
     }
 
     fn open(&mut self, gate: u32) {
-        match self.gates[gate as usize].waiting.pop_front() {
-            Some(woken) => self.wake(woken, self.plan.wake_boost),
-            None => self.gates[gate as usize].count += 1,
+        let known = &mut self.gates[gate as usize];
+        if let Some(woken) = known.waiting.pop_front() {
+            self.wake(woken, self.plan.wake_boost);
+        } else if let Some(passed) = known.spinning.pop_front() {
+            self.threads[passed as usize].spins = false;
+            // One that is not running notices when it runs next.
+            let on = self.cpus.cores.iter().position(|core| core.running == Some(passed));
+            if let Some(cpu) = on {
+                let version = self.cpus.cores[cpu].version;
+                self.at(self.now, Event::Finished(cpu, passed, version));
+            }
+        } else {
+            known.count += 1;
         }
     }
 

@@ -1,0 +1,169 @@
+"""What makes a recording unfit for a replay."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from schedlens.replay.recorded_programs import Recorded
+
+if TYPE_CHECKING:
+    import duckdb
+
+TOO_FEW_FRAMES = "fewer than 10 frames with their presenting thread are recorded"
+# Unknown states of threads, and time of chains that end with the quantum, as shares of the
+# recording: above them nothing is predicted.
+UNKNOWN_LIMIT = 0.01
+SPIN_LIMIT = 0.02
+# Threads that take turns may spin if they run more than so much longer in those frames than in
+# others, or if they wait less often, or fewer such frames are known.
+LONGER, LEAST_RUNS = 1.3, 5
+
+
+def obstacle(con: duckdb.DuckDBPyConnection, trace_id: int) -> tuple[str, str | None]:
+    """The label, and the reason that shows without reading the schedule."""
+    row = con.execute(
+        "SELECT label, is_windows_source(source), coalesce(events_lost, 0), "
+        "coalesce(buffers_lost, 0) FROM trace WHERE trace_id = ?",
+        [trace_id],
+    ).fetchone()
+    assert row is not None
+    label, is_windows, events, buffers = row
+    if not is_windows and (other := _other_scheduler(con, trace_id)) is not None:
+        return label, other
+    if events or buffers:
+        return label, f"the recorder lost {events} events and {buffers} buffers"
+    frames = con.execute(
+        "SELECT count(*) FROM frame WHERE trace_id = ? AND utid IS NOT NULL AND dur_ns IS NOT NULL",
+        [trace_id],
+    ).fetchone()
+    if frames is None or frames[0] < 10:
+        return label, TOO_FEW_FRAMES
+    return label, None
+
+
+def _other_scheduler(con: duckdb.DuckDBPyConnection, trace_id: int) -> str | None:
+    """Why the rules of fair Linux threads do not fit: kernels before 6.6 share in another way."""
+    row = con.execute(
+        "SELECT os, (SELECT any_value(value) FROM machine_setting AS m "
+        "WHERE m.trace_id = t.trace_id AND m.key = 'scheduler') "
+        "FROM trace AS t WHERE trace_id = ?",
+        [trace_id],
+    ).fetchone()
+    system, scheduler = row or (None, None)
+    if scheduler is None:
+        version = re.search(r"^(?:Linux )?(\d+)\.(\d+)", system or "")
+        if version is None:
+            return "the recording does not say which scheduler its kernel has"
+        scheduler = "EEVDF" if (int(version[1]), int(version[2])) >= (6, 6) else "CFS"
+    if scheduler == "EEVDF":
+        return None
+    return f"the recorded scheduler is {scheduler}, and the replay has the rules of EEVDF"
+
+
+def unclear(
+    con: duckdb.DuckDBPyConnection, recorded: Recorded, owners: set[int | None] | None = None
+) -> str | None:
+    """Why nothing is predicted from the programs of a recording; None if something may be.
+
+    `owners`: the processes (upid) whose work counts; by default those with frames.
+    """
+    if owners is None:
+        if not recorded.frames:
+            return "the threads that present frames have no recorded schedule"
+        owners = {recorded.programs[utid].upid for utid in recorded.frames}
+    # Linux threads that have not run yet are unknown, and do nothing.
+    unknown = sum(
+        program.unknown_ns
+        for program in recorded.programs.values()
+        if recorded.linux is None or (program.upid in owners and program.running_ns)
+    )
+    known = sum(
+        sum(program.running_ns.values()) + program.ready_ns
+        for program in recorded.programs.values()
+    )
+    if unknown > UNKNOWN_LIMIT * max(known, 1):
+        return f"for {unknown / 1e6:.0f} ms it is unknown what threads did"
+    spun = 0
+    turns: dict[int, str] = {}
+    for utids, dur in con.execute(
+        "SELECT utids, dur FROM quantum_chain WHERE trace_id = ? ORDER BY ts", [recorded.trace_id]
+    ).fetchall():
+        members = [recorded.programs[utid] for utid in utids if utid in recorded.programs]
+        own = {member.utid: member.upid for member in members if member.upid in owners}
+        # Fair threads share a CPU in this way whenever there are too few: those of different
+        # processes hardly wait for each other in a spin.
+        if own if recorded.linux is None else len(set(own.values())) < len(own):
+            spun += dur
+            turns |= {member.utid: member.name for member in members}
+    # What ends the spins of some threads is known.
+    others = [utid for utid in turns if utid not in recorded.spinning]
+    if (
+        spun > SPIN_LIMIT * recorded.duration_ns
+        and others
+        and _may_spin(con, recorded.trace_id, others, recorded.machine.machine.shared_speed)
+    ):
+        names = " and ".join(sorted(set(turns.values()))[:3])
+        return (
+            f"{names} hand a CPU to each other only when their quantum ends (quantum_end_chain): "
+            "they seem to spin, and what ends a spin is not recorded"
+        )
+    return None
+
+
+def _may_spin(
+    con: duckdb.DuckDBPyConnection, trace_id: int, utids: Sequence[int], shared_speed: float
+) -> bool:
+    """Whether threads that take turns at the ends of quanta may spin meanwhile.
+
+    What computes and then waits has as much to do in a frame as at other times; what spins runs
+    longer while it takes turns, or never waits.
+    """
+    waits = con.execute(
+        "SELECT count(*) FROM thread_state WHERE trace_id = $trace_id AND state = 'waiting' "
+        "AND list_contains($utids, utid) GROUP BY utid",
+        {"trace_id": trace_id, "utids": list(utids)},
+    ).fetchall()
+    if len(waits) < len(set(utids)) or min(row[0] for row in waits) < LEAST_RUNS:
+        return True
+    ran: dict[bool, list[int]] = {True: [], False: []}
+    for spent, in_turns in con.execute(
+        _RAN_IN_FRAMES, {"trace_id": trace_id, "utids": list(utids)}
+    ).fetchall():
+        ran[in_turns].append(spent)
+    if min(len(found) for found in ran.values()) < LEAST_RUNS:
+        return True
+    # A busy sibling makes the same work take longer.
+    longer = LONGER / shared_speed
+    return statistics.fmean(ran[True]) > longer * statistics.fmean(ran[False])
+
+
+# How long the threads ran in each frame, and whether they took turns in it.
+_RAN_IN_FRAMES = """
+WITH
+  shown AS (
+    SELECT utid, start_ns, start_ns + dur_ns AS end_ns
+    FROM frame
+    WHERE trace_id = $trace_id AND utid IS NOT NULL AND dur_ns > 0
+  ),
+  presenter AS (SELECT mode(utid) AS utid FROM shown),
+  chosen AS (SELECT start_ns, end_ns FROM shown SEMI JOIN presenter USING (utid)),
+  ran AS (
+    SELECT chosen.start_ns, any_value(chosen.end_ns) AS end_ns, sum(s.dur)::BIGINT AS ran
+    FROM thread_state AS s
+    ASOF JOIN chosen ON s.ts >= chosen.start_ns
+    WHERE s.trace_id = $trace_id AND s.state = 'running' AND list_contains($utids, s.utid)
+    GROUP BY chosen.start_ns
+  )
+SELECT
+  ran,
+  EXISTS (
+    SELECT 1
+    FROM quantum_chain AS c
+    WHERE c.trace_id = $trace_id AND list_has_any(c.utids, $utids)
+      AND c.ts < ran.end_ns AND c.ts + c.dur > ran.start_ns
+  )
+FROM ran
+"""
