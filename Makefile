@@ -29,6 +29,8 @@ RUN_PACKAGES := perf:linux-perf
 TEST_PACKAGES := perf:linux-perf trace-cmd:trace-cmd chromium:chromium xz:xz-utils mcs:mono-mcs mono:mono-runtime \
                  /usr/lib/wine/wine64:wine64 x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64-win32
 WINDOWS := x86_64-pc-windows-gnu
+# Only the tests of PDB files: programs for it need no library of Microsoft.
+WITH_PDB := x86_64-pc-windows-msvc
 
 .PHONY: run test quick check setup setup-run setup-test lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check statistics-check compare-check fuzz fuzz-corpus fuzz-bytes clean
 
@@ -71,7 +73,7 @@ setup-run: setup
 
 setup-test: setup
 	@tools/system_packages.sh $(TEST_PACKAGES)
-	@rustup target add $(WINDOWS) 2>/dev/null || echo "no Rust library for $(WINDOWS): continuing without it"
+	@rustup target add $(WINDOWS) $(WITH_PDB) 2>/dev/null || echo "no Rust library for $(WINDOWS) or $(WITH_PDB): continuing without it"
 
 lock: $(VENV)/.python
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes \

@@ -27,7 +27,10 @@ _WHY = {
     "kernel_hidden": "hides its addresses",
     "generated_code": "is generated code without a perf map",
     "no_file": "is provided by the kernel",
-    "pdb_missing": "has no names here",
+    "pdb_missing": "has no PDB file here",
+    "pdb_other_build": "has only a PDB file of another build here",
+    "pdb_unreadable": "has a damaged PDB file",
+    "pdb_not_recorded": "has no PDB signature in the recording",
     "unmapped": "is in no recorded mapping",
 }
 _KINDS = {"switch": "context switches", "wakeup": "wakeups", "sample": "samples"}

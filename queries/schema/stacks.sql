@@ -24,7 +24,7 @@ CREATE TABLE frame_symbol (
   line INTEGER,                    -- Line in it; NULL without debug information.
   is_inlined BOOLEAN NOT NULL,     -- The compiler inlined the function into the next one outwards.
   is_kernel BOOLEAN NOT NULL,      -- Code of the kernel.
-  unknown_reason VARCHAR           -- Why the name is unknown: file_missing, other_build, unreadable, stripped (exported functions only), no_symbol, kernel_hidden, generated_code (no perf map), no_file (vdso), pdb_missing (Windows) or unmapped; NULL if it is known.
+  unknown_reason VARCHAR           -- Why the name is unknown: file_missing, other_build, unreadable, stripped (exported functions only), no_symbol, kernel_hidden, generated_code (no perf map), no_file (vdso), pdb_missing, pdb_other_build, pdb_unreadable or pdb_not_recorded (Windows), or unmapped; NULL if it is known.
 );
 
 CREATE TABLE sample (

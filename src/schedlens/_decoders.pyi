@@ -104,6 +104,7 @@ class SymbolSources(TypedDict):
     kallsyms: str | None
     perf_maps: list[str]
     debug: list[str]
+    symbol_path: str
 
 def load(
     paths: str | list[str],

@@ -30,6 +30,7 @@ use schedlens_loader::session;
 use schedlens_loader::stacks::Sources;
 use schedlens_loader::{THREAD_NAME, without_panic};
 use schedlens_schedule::schema;
+use schedlens_symbols::SymbolPath;
 use schedlens_system::processors::Topology;
 use schedlens_system::thread_states::{KWAIT_REASON, LINUX_LETTERS};
 
@@ -194,12 +195,14 @@ struct SymbolSources {
     perf_maps: Vec<PathBuf>,
     /// Folders with debug files.
     debug: Vec<PathBuf>,
+    /// Where PDB files are looked for, in the form of `_NT_SYMBOL_PATH`.
+    symbol_path: String,
 }
 
 impl From<SymbolSources> for Sources {
     fn from(given: SymbolSources) -> Self {
-        let SymbolSources { kallsyms, perf_maps, debug } = given;
-        Self { kallsyms, perf_maps, debug }
+        let SymbolSources { kallsyms, perf_maps, debug, symbol_path } = given;
+        Self { kallsyms, perf_maps, debug, pdbs: SymbolPath::parse(&symbol_path) }
     }
 }
 

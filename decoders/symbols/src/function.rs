@@ -1,5 +1,7 @@
 //! A function as a reader of a stack wants to see it.
 
+use msvc_demangler::DemangleFlags;
+
 /// One function at an address; inlined functions are functions of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
@@ -11,6 +13,11 @@ pub struct Function {
     pub line: Option<u32>,
 }
 
+/// Names of Microsoft's mangling can stand for exponentially long ones. Longer names, and names that
+/// refer back to their parts more often than any real one, are not demangled.
+const LONGEST_MICROSOFT: usize = 1024;
+const MOST_REFERENCES: usize = 32;
+
 /// The name without its mangling; as it is if it has none.
 pub fn demangled(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
@@ -21,6 +28,14 @@ pub fn demangled(name: &str) -> String {
         && let Ok(text) = symbol.demangle()
     {
         return text;
+    }
+    if name.starts_with('?') && name.len() <= LONGEST_MICROSOFT {
+        let references = name.bytes().filter(u8::is_ascii_digit).count();
+        if references <= MOST_REFERENCES
+            && let Ok(text) = msvc_demangler::demangle(name, DemangleFlags::NAME_ONLY)
+        {
+            return text;
+        }
     }
     name.to_owned()
 }
@@ -36,6 +51,9 @@ mod tests {
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             ("_ZN8JobQueue3popEv", "JobQueue::pop()"),
             ("_Znotmangled", "_Znotmangled"),
+            ("?pop@JobQueue@game@@QEAAHXZ", "game::JobQueue::pop"),
+            ("??1?$Pool@H@game@@QEAA@XZ", "game::Pool<int>::~Pool<int>"),
+            ("?notmangled", "?notmangled"),
             ("nanosleep", "nanosleep"),
         ];
         for (mangled, plain) in cases {

@@ -12,7 +12,7 @@ use crate::debug_file::{Places, hex};
 use crate::function::{Function, demangled};
 
 /// Debug information that inlines more than this is damaged.
-const MOST_INLINED: usize = 64;
+pub(crate) const MOST_INLINED: usize = 64;
 
 /// Why a file cannot name its code.
 #[derive(Clone, Debug, PartialEq, Eq)]

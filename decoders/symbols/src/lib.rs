@@ -1,5 +1,5 @@
-//! Names of functions for addresses: ELF files with and without debug information, the kernel, and
-//! the code of just-in-time compilers; and unwinding by the tables that compilers write.
+//! Names of functions for addresses: ELF and PDB files, the kernel, and the code of just-in-time
+//! compilers; and unwinding by the tables that compilers write.
 //!
 //! Files are only read. Nothing is fetched from other machines.
 
@@ -9,7 +9,9 @@ mod debug_file;
 mod function;
 mod image;
 mod kernel;
+pub mod pdb;
 mod perf_map;
+mod symbol_path;
 pub mod unwind;
 
 pub use self::debug_file::Places;
@@ -17,3 +19,4 @@ pub use self::function::{Function, demangled};
 pub use self::image::{Image, Missing};
 pub use self::kernel::{KernelSymbol, KernelSymbols};
 pub use self::perf_map::PerfMap;
+pub use self::symbol_path::SymbolPath;

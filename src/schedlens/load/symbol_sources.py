@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # More folders laid out like /usr/lib/debug, separated as in PATH.
 VARIABLE = "SCHEDLENS_DEBUG_PATH"
+# Folders and caches of symbol servers, as debuggers of Windows read it.
+SYMBOL_PATH = "_NT_SYMBOL_PATH"
 # What `collect` keeps in a session and in a step: see collectors/perf_stacks.py.
 _KALLSYMS = "kallsyms.gz"
 _PERF_MAPS = "perf-maps"
@@ -32,4 +34,5 @@ def of(recording: Recording) -> SymbolSources:
         "kallsyms": next((str(path) for path in copies if path.is_file()), None),
         "perf_maps": [str(path) for path in (*maps, Path(tempfile.gettempdir())) if path.is_dir()],
         "debug": [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path],
+        "symbol_path": os.environ.get(SYMBOL_PATH, ""),
     }

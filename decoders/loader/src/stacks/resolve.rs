@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use schedlens_symbols::{Function, Image, KernelSymbols, Missing, PerfMap, Places};
+use schedlens_symbols::{
+    Function, Image, KernelSymbols, Missing, PerfMap, Places, SymbolPath, pdb,
+};
 
 use super::modules::Kind;
 use super::rows::{FrameRow, Named};
@@ -23,6 +25,8 @@ pub struct Sources {
     pub perf_maps: Vec<PathBuf>,
     /// Folders with debug files besides the usual ones.
     pub debug: Vec<PathBuf>,
+    /// Where PDB files are looked for.
+    pub pdbs: SymbolPath,
 }
 
 /// Why the functions of a module are unknown: the words of `frame_symbol.unknown_reason`.
@@ -36,6 +40,9 @@ mod reason {
     pub(super) const NO_MAP: &str = "generated_code";
     pub(super) const SPECIAL: &str = "no_file";
     pub(super) const NO_PDB: &str = "pdb_missing";
+    pub(super) const OTHER_PDB: &str = "pdb_other_build";
+    pub(super) const UNREADABLE_PDB: &str = "pdb_unreadable";
+    pub(super) const UNKNOWN_PDB: &str = "pdb_not_recorded";
     pub(super) const UNMAPPED: &str = "unmapped";
 }
 
@@ -44,6 +51,8 @@ enum Namer {
     Image(Box<Image>),
     Kernel,
     Map(PerfMap),
+    /// The functions at each address that is asked for.
+    Pdb(HashMap<u64, Vec<Function>>),
     Nothing(&'static str),
 }
 
@@ -67,9 +76,13 @@ impl Stacks {
         let mut named: HashMap<u32, Vec<FrameRow>> = HashMap::new();
         for (module, frames) in by_module {
             let Some(kind) = kinds.get(module as usize) else { continue };
-            let namer = namer(kind, sources, &places);
-            for number in frames {
-                let Some(frame) = self.tree.frames.get(number as usize) else { continue };
+            let frames: Vec<_> = frames
+                .into_iter()
+                .filter_map(|number| Some((number, self.tree.frames.get(number as usize)?)))
+                .collect();
+            let places_in = frames.iter().map(|(_, frame)| place(frame)).collect::<Vec<_>>();
+            let namer = namer(kind, &places_in, sources, &places);
+            for (number, frame) in frames {
                 named.insert(number, rows_of(*frame, kind, &namer, kernel.as_ref()));
             }
         }
@@ -107,10 +120,18 @@ impl Stacks {
     }
 }
 
-fn namer(kind: &Kind, sources: &Sources, places: &Places) -> Namer {
+/// The call is before the address it returns to, which may belong to the next function.
+fn place(frame: &tree::Frame) -> u64 {
+    frame.address.saturating_sub(u64::from(frame.returns))
+}
+
+fn namer(kind: &Kind, addresses: &[u64], sources: &Sources, places: &Places) -> Namer {
     match kind {
         Kind::Kernel => Namer::Kernel,
-        Kind::Image { .. } => Namer::Nothing(reason::NO_PDB),
+        Kind::Image { image, .. } => match &image.pdb {
+            None => Namer::Nothing(reason::UNKNOWN_PDB),
+            Some(pdb) => of_pdb(&pdb.name, &pdb.id(), addresses, sources),
+        },
         Kind::Special(_) => Namer::Nothing(reason::SPECIAL),
         Kind::Unknown { pid } | Kind::Anonymous { pid } => {
             let name = format!("perf-{pid}.map");
@@ -135,6 +156,20 @@ fn namer(kind: &Kind, sources: &Sources, places: &Places) -> Namer {
     }
 }
 
+/// The first PDB of that signature; otherwise why the best of those found is of no use.
+fn of_pdb(name: &str, id: &str, addresses: &[u64], sources: &Sources) -> Namer {
+    let mut why = reason::NO_PDB;
+    for path in sources.pdbs.candidates(name, id) {
+        match pdb::functions(&path, id, addresses) {
+            Ok(found) => return Namer::Pdb(addresses.iter().copied().zip(found).collect()),
+            Err(Missing::Unreadable(_)) => why = reason::UNREADABLE_PDB,
+            Err(Missing::OtherBuild(_)) if why == reason::NO_PDB => why = reason::OTHER_PDB,
+            Err(_) => {}
+        }
+    }
+    Namer::Nothing(why)
+}
+
 fn rows_of(
     frame: tree::Frame,
     kind: &Kind,
@@ -152,8 +187,7 @@ fn rows_of(
         is_kernel: kind.is_kernel(),
         ..FrameRow::default()
     };
-    // The call is before the address it returns to, which may belong to the next function.
-    let place = frame.address.saturating_sub(u64::from(frame.returns));
+    let place = place(&frame);
     let functions = match namer {
         Namer::Nothing(why) => {
             row.unknown_reason = Some(why);
@@ -180,6 +214,7 @@ fn rows_of(
             .map(|name| Function { name: name.to_owned(), file: None, line: None })
             .into_iter()
             .collect(),
+        Namer::Pdb(found) => found.get(&place).cloned().unwrap_or_default(),
         Namer::Image(image) => {
             image.address_of(place).map(|address| image.functions(address)).unwrap_or_default()
         }

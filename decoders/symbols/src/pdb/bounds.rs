@@ -1,0 +1,92 @@
+//! Whether the types of a PDB end: names are put together from types that refer to each other, and
+//! a crafted file must not make that endless or exhaust the stack.
+
+use pdb_addr2line::pdb::{FallibleIterator, IdData, PDB, TypeData, TypeIndex};
+
+use super::source::Pages;
+
+/// Deeper than any type of a real program.
+const DEEPEST: u16 = 256;
+const TYPES: &str = "its types refer to each other endlessly";
+
+/// Field lists, classes and enumerations: to others they are only a name. Most records are these.
+const NAMED: [u16; 7] = [0x1203, 0x1206, 0x1504, 0x1505, 0x1506, 0x1507, 0x1519];
+const FUNCTION_ID: u16 = 0x1601;
+
+/// How deep the records of a stream refer to earlier ones; types before the first are built in.
+#[derive(Default)]
+struct Depths {
+    first: Option<u32>,
+    depths: Vec<u16>,
+}
+
+impl Depths {
+    /// Adds a record that refers to others, which must be earlier and not too deep.
+    fn push(&mut self, own: u32, to: impl IntoIterator<Item = u32>) -> Result<(), String> {
+        let first = *self.first.get_or_insert(own);
+        let mut depth = 0;
+        for index in to {
+            let Some(place) = index.checked_sub(first) else { continue };
+            let known = self.depths.get(place as usize).ok_or_else(|| TYPES.to_owned())?;
+            depth = depth.max(known + 1);
+        }
+        if depth > DEEPEST {
+            return Err(TYPES.to_owned());
+        }
+        self.depths.push(depth);
+        Ok(())
+    }
+}
+
+/// An error says what is wrong with the file.
+pub(super) fn check<'a>(pdb: &mut PDB<'a, Pages<'a>>) -> Result<(), String> {
+    let types = pdb.type_information().map_err(|error| error.to_string())?;
+    let mut depths = Depths::default();
+    let mut all = types.iter();
+    while let Some(item) = all.next().map_err(|error| error.to_string())? {
+        let refers = match NAMED.contains(&item.raw_kind()) {
+            true => Vec::new(),
+            false => item.parse().map(|data| references(&data)).unwrap_or_default(),
+        };
+        depths.push(item.index().0, refers)?;
+    }
+    let ids = pdb.id_information().map_err(|error| error.to_string())?;
+    let mut depths = Depths::default();
+    let mut all = ids.iter();
+    while let Some(item) = all.next().map_err(|error| error.to_string())? {
+        let scope = match item.raw_kind() {
+            FUNCTION_ID => match item.parse() {
+                Ok(IdData::Function(function)) => function.scope.map(|scope| scope.0),
+                _ => None,
+            },
+            _ => None,
+        };
+        depths.push(item.index().0, scope)?;
+    }
+    Ok(())
+}
+
+/// The types whose names are part of a type's name.
+fn references(data: &TypeData<'_>) -> Vec<u32> {
+    let number = |index: &TypeIndex| index.0;
+    match data {
+        TypeData::Pointer(pointer) => {
+            let of = pointer.containing_class.iter().map(number);
+            of.chain([pointer.underlying_type.0]).collect()
+        }
+        TypeData::Modifier(modifier) => vec![modifier.underlying_type.0],
+        TypeData::Array(array) => vec![array.element_type.0, array.indexing_type.0],
+        TypeData::Bitfield(bits) => vec![bits.underlying_type.0],
+        TypeData::Procedure(procedure) => {
+            let returns = procedure.return_type.iter().map(number);
+            returns.chain([procedure.argument_list.0]).collect()
+        }
+        TypeData::MemberFunction(function) => {
+            let this = function.this_pointer_type.iter().map(number);
+            let others = [function.return_type, function.class_type, function.argument_list];
+            this.chain(others.map(|index| index.0)).collect()
+        }
+        TypeData::ArgumentList(list) => list.arguments.iter().map(number).collect(),
+        _ => Vec::new(),
+    }
+}
