@@ -31,6 +31,26 @@ _EXPERIMENTS = {
 }  # fmt: skip
 # The reference for the costs of findings.
 _OF_FINDINGS = ("thread_summary", "core_choice")
+_COMPLETE = """
+WITH
+  lost AS (
+    SELECT first_ns AS start_ns, first_ns AS end_ns FROM trace
+    UNION ALL SELECT duration_ns, duration_ns FROM trace
+    UNION ALL
+    SELECT coalesce(start_ns, first_ns), coalesce(end_ns, duration_ns) FROM loss, trace
+  ),
+  so_far AS (
+    SELECT
+      start_ns,
+      max(end_ns) OVER (
+        ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ) AS from_ns,
+    FROM lost
+  )
+SELECT arg_max(from_ns, start_ns - from_ns), arg_max(start_ns, start_ns - from_ns)
+FROM so_far
+WHERE from_ns IS NOT NULL
+"""
 _STORED = "SELECT table_name FROM duckdb_tables() WHERE temporary AND table_name LIKE 'answer%'"
 _OF_EXPERIMENTS = re.compile(r"\b(run|run_worker|run_sample|cell\w*|energy|request_latency)\b")
 
@@ -45,6 +65,8 @@ class Answers:
     first_ns: int
     duration_ns: int
     losses: int
+    complete: tuple[int, int]
+    """The longest time in which no record is known to be missing."""
     window: tuple[int, int]
     rows: dict[str, list[Row]] = field(default_factory=dict)
     states: dict[str, list[Row]] = field(default_factory=dict)
@@ -80,8 +102,14 @@ class Bench:
         found = self._rows("SELECT *, (SELECT count(*) FROM loss) AS losses FROM trace")[0]
         return Answers(
             Names(self.con), found["start_clock"], found["clock_hz"], found["first_ns"],
-            found["duration_ns"], found["losses"], (found["first_ns"], found["duration_ns"]),
+            found["duration_ns"], found["losses"], self._complete(),
+            (found["first_ns"], found["duration_ns"]),
         )  # fmt: skip
+
+    def _complete(self) -> tuple[int, int]:
+        found = self.con.execute(_COMPLETE).fetchone()
+        assert found is not None
+        return found[0], found[1]
 
     def ask(
         self,

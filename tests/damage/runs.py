@@ -127,8 +127,8 @@ class Player:
         length = whole.duration_ns - whole.first_ns
         edge = int(length * _EDGE)
         window = (
-            max(whole.first_ns + edge, damaged.first_ns + shift),
-            min(whole.duration_ns - edge, damaged.duration_ns + shift),
+            max(whole.first_ns + edge, whole.complete[0], damaged.first_ns + shift),
+            min(whole.duration_ns - edge, whole.complete[1], damaged.duration_ns + shift),
         )
         if window[1] <= window[0]:
             return

@@ -26,7 +26,8 @@ struct Open {
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     open: Vec<Vec<Open>>,
-    /// By CPU: the first moment after lost records and its chunk, until the next switch.
+    /// By CPU: its first moment, or the first after lost records, and the chunk, until the next
+    /// switch.
     resumed: Vec<Option<(Moment, u64)>>,
     /// Ends of interrupts are recorded.
     has_exits: bool,
@@ -95,8 +96,9 @@ impl Interrupts {
         self.unpaired += dropped as i64;
     }
 
-    /// Handles an exit and sets the length if the entry is known. If the entry was lost, the row
-    /// starts at the end of the gap, since the handler has run at least since then.
+    /// Handles an exit and sets the length if the entry is known. If the entry was lost, or came
+    /// before the CPU's first record, the row starts at the end of the gap or at that record: the
+    /// handler has run at least since then.
     pub(crate) fn end(&mut self, which: Which<'_>, at: Moment, mut to: Filling<'_>) {
         let Which { softirq, number, name } = which;
         self.has_exits = true;
@@ -137,11 +139,16 @@ impl Interrupts {
         } else {
             self.of(after.cpu).clear();
         }
-        let at = after.cpu.max(0) as usize;
+        self.resume(after, to.chunk);
+    }
+
+    /// The records of this CPU begin here, or go on after lost ones.
+    pub(crate) fn resume(&mut self, first: Moment, chunk: u64) {
+        let at = first.cpu.max(0) as usize;
         if self.resumed.len() <= at {
             self.resumed.resize(at + 1, None);
         }
-        self.resumed[at] = Some((after, to.chunk));
+        self.resumed[at] = Some((first, chunk));
     }
 
     /// The records of this CPU end at that time: open interrupts last at least until then.

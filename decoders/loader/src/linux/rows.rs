@@ -91,6 +91,12 @@ impl Rows {
         self.interrupts.lost(before, after, filling);
     }
 
+    /// The first record of a CPU.
+    #[inline(never)]
+    pub(crate) fn begins(&mut self, first: Moment) {
+        self.interrupts.resume(first, self.chunk);
+    }
+
     pub(super) fn interrupt_end(&mut self, which: Which<'_>, moment: Moment) {
         let (chunk, current) = (self.chunk, &mut self.current);
         let filling = Filling { chunk, current, pending: &mut self.pending };

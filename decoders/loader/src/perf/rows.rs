@@ -199,6 +199,8 @@ impl<'a> Rows<'a> {
         if let Some(before) = lost {
             self.cpu(number).leaving = None;
             self.linux.lost(before, moment);
+        } else if seq == 0 {
+            self.linux.begins(moment);
         }
         moment
     }

@@ -73,6 +73,8 @@ impl<'a> Rows<'a> {
         let before = cpu.last.replace(ts);
         if merged.after_gap {
             self.linux.lost(before, moment);
+        } else if before.is_none() {
+            self.linux.begins(moment);
         }
         let recording = self.recording;
         let Some(event) = recording.events.get(merged.event) else { return };

@@ -125,6 +125,13 @@ impl StateMachine {
             Occupant::Thread(_) => start.max(from).min(end),
             Occupant::AfterGap(_) | Occupant::First | Occupant::Unnamed => start,
         };
+        if let Occupant::Thread(number) = occupant
+            && self.threads[number as usize].is_idle
+            && self.settings.source == Source::Etw
+            && let Some(place) = self.cpus[cpu as usize].as_deref_mut()
+        {
+            place.doubt_idle(start, &mut self.rows);
+        }
         let mut began = start;
         match (occupant, orphan) {
             (Occupant::Thread(_), Some(orphan)) => self.give_up(cpu, &orphan, start),

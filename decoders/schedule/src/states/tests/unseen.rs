@@ -221,3 +221,44 @@ fn wakeups_without_switches_show_no_state() {
     let states = answer.states_of(10);
     assert!(states.iter().all(|state| state.starts_with("unknown")), "{states:?}");
 }
+
+// Windows records an interrupt at its end: one that readied 10 may have lasted into the gap. Its
+// start is unknown, but it is later than the end of the interrupt before it.
+#[test]
+fn idle_time_with_a_record_before_a_gap_may_be_an_interrupt() {
+    let answer = Timeline::windows(2, 100)
+        .thread(10)
+        .cswitch(10, 0, (10, 0), (WAITING, 6))
+        .interrupt(20, 0, 5)
+        .wake(35, 0, "ready", 10, 0)
+        .lost(0, Some(35), Some(50))
+        .cswitch(70, 0, (0, 10), (READY, 0))
+        .run();
+    assert_eq!(
+        answer.cpu(0),
+        [
+            "thread 0..10 10",
+            "idle 10..20",
+            "interrupt 20..25",
+            "unknown 25..50",
+            "idle 50..70",
+            "thread 70..100 10"
+        ]
+    );
+}
+
+// Without a record since the last interrupt, none had begun.
+#[test]
+fn idle_time_without_a_record_before_a_gap_is_idle() {
+    let answer = Timeline::windows(1, 100)
+        .thread(10)
+        .cswitch(10, 0, (10, 0), (WAITING, 6))
+        .interrupt(20, 0, 5)
+        .lost(0, Some(35), Some(50))
+        .cswitch(70, 0, (0, 10), (READY, 0))
+        .run();
+    assert_eq!(
+        answer.cpu(0)[..5],
+        ["thread 0..10 10", "idle 10..20", "interrupt 20..25", "idle 25..35", "unknown 35..50"]
+    );
+}
