@@ -23,7 +23,7 @@ from schedlens.output.wording import interval, number, percent
 
 NEEDS = ("smt-boost",)
 METRIC: Metric = "measured"
-KINDS = ("only_state", "uneven_load", "state_costs", "gain")
+KINDS = ("only_state", "uneven_load", "state_costs", "gain", "no_rate")
 
 Row = dict[str, Any]
 
@@ -35,9 +35,13 @@ _TAIL = 99
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """What the states show, or that none were measured."""
-    rows = scope.rows("SELECT * FROM smt_boost WHERE per_s IS NOT NULL")
-    if not rows:
+    every = scope.rows("SELECT * FROM smt_boost")
+    if not every:
         yield not_applicable("The experiment smt-boost was not run.")
+        return
+    rows = [row for row in every if row["per_s"] is not None]
+    if not rows:
+        yield _no_rate(every)
         return
     slower = {
         row["cell"]: row
@@ -99,6 +103,29 @@ def _load(load: str, rows: list[Row], slower: dict[str, Row]) -> Iterable[Findin
         f"{', '.join(parts)}{_thrifty(rows)}.",
         "Choose the state by throughput, latency and power (`FROM smt_boost`, "
         "`FROM smt_boost_latency`).",
+    )
+
+
+def _no_rate(rows: list[Row]) -> Finding:
+    """What is known of a program or service that nobody counted the requests of."""
+    known = []
+    for row in rows:
+        part = _state(row)
+        if row["service_cpus"] is not None:
+            part += f" {number(row['service_cpus'])} CPUs"
+        if row["service_shared_pct"] is not None:
+            part += f", {percent(row['service_shared_pct'])} of that with a busy sibling"
+        if row["watts"] is not None:
+            part += f", {number(row['watts'])} W"
+        known.append(part)
+    reasons = dict.fromkeys(row["rate_unknown"] for row in rows if row["rate_unknown"])
+    return _found(
+        "no_rate",
+        "info",
+        "Throughput in these states is unknown",
+        f"{'; '.join(reasons) or 'no repeat finished'}. Used: {'; '.join(known)}.",
+        "Name a command that prints the requests served: `collect --experiment smt-boost "
+        "--load-report CMD`.",
     )
 
 

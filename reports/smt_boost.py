@@ -17,6 +17,8 @@ def section(view: View) -> Section | Nothing:
     """The cells of the experiment `smt-boost`."""
     answer = view.ask("smt_boost")
     rows = [row for row in answer.rows if row["per_s"] is not None]
+    if answer.rows and not rows:
+        return Section(view.details("smt_boost"), view.all_windows(), (), (answer,))
     if not rows:
         return Nothing(
             "SMT and boost were not switched; run `collect --experiment smt-boost`, which switches "

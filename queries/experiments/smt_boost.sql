@@ -1,8 +1,9 @@
 -- The experiment `smt-boost`: requests per second with SMT and boost off and on, under each load,
 -- compared with both off (or the state nearest to it); as measured, and divided by the share of time
--- that the CPUs worked on requests (of a user's program: that they were busy); with clock, power and requests per joule. Medians over the repeats with confidence
--- intervals. Disturbed repeats (step_disturbance) are left out if a cell has others. A gain is the
--- median over the repeats, each compared with the same repeat of the other cell.
+-- that the CPUs worked on requests (of a user's program or service: that they were busy); with clock,
+-- power and requests per joule. Medians over the repeats with confidence intervals. Disturbed
+-- repeats (step_disturbance) are left out if a cell has others. A gain is the median over the
+-- repeats, each compared with the same repeat of the other cell.
 -- No rows without: experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
@@ -38,6 +39,21 @@ WITH
     FROM experiment_worker
     GROUP BY trace_id
   ),
+  -- Threads of the user's program or service.
+  serving AS (
+    SELECT DISTINCT trace_id, utid FROM command_thread(p_trace_id)
+    UNION
+    SELECT c.trace_id, t.utid
+    FROM experiment_cell AS c
+    JOIN process AS p ON p.trace_id = c.trace_id AND list_contains(c.service_pids, p.pid)
+    JOIN thread AS t ON t.upid = p.upid
+  ),
+  service AS (
+    SELECT s.trace_id, sum(s.run_ns) AS run_ns, sum(s.shared_ns) AS shared_ns
+    FROM sibling_overlap_thread(p_trace_id) AS s
+    SEMI JOIN serving USING (utid)
+    GROUP BY s.trace_id
+  ),
   ran AS (
     SELECT
       c.trace_id,
@@ -53,7 +69,10 @@ WITH
         WHEN c.load = 'command' THEN 1e9 / nullif(c.command_ns, 0)
         ELSE served.per_s
       END AS per_s,
-      coalesce(served.requests, 1) AS requests,
+      coalesce(served.requests, CASE WHEN c.command_ns IS NOT NULL THEN 1 END) AS requests,
+      c.rate_unknown,
+      service.run_ns / nullif(run.end_ns - run.start_ns, 0)::DOUBLE AS service_cpus,
+      100.0 * service.shared_ns / nullif(service.run_ns, 0) AS service_shared_pct,
       100.0 * served.late / nullif(served.requests, 0) AS late_pct,
       coalesce(c.khz / 1e6, served.ghz) AS ghz,
       reported.busy_pct,
@@ -70,6 +89,7 @@ WITH
     LEFT JOIN reported ON reported.trace_id = c.trace_id
     LEFT JOIN joules ON joules.trace_id = c.trace_id
     LEFT JOIN served ON served.trace_id = c.trace_id
+    LEFT JOIN service ON service.trace_id = c.trace_id
     WHERE c.experiment = 'smt-boost' AND (p_trace_id IS NULL OR c.trace_id = p_trace_id)
   ),
   kept AS (
@@ -94,19 +114,26 @@ WITH
     )
     GROUP BY load
   ),
-  gain AS (
+  pair AS (
     SELECT
       kept.cell,
-      list_sort(list(100.0 * (kept.per_s / nullif(b.per_s, 0) - 1))) AS plain,
-      list_sort(list(100.0 * (kept.normalised_per_s / nullif(b.normalised_per_s, 0) - 1)))
-        AS normalised,
-      list_sort(list(100.0 * (kept.watts / nullif(b.watts, 0) - 1))) AS watts,
-      list_sort(list(100.0 * (kept.per_joule / nullif(b.per_joule, 0) - 1))) AS thrift,
+      100.0 * (kept.per_s / nullif(b.per_s, 0) - 1) AS plain,
+      100.0 * (kept.normalised_per_s / nullif(b.normalised_per_s, 0) - 1) AS normalised,
+      100.0 * (kept.watts / nullif(b.watts, 0) - 1) AS watts,
+      100.0 * (kept.per_joule / nullif(b.per_joule, 0) - 1) AS thrift,
     FROM kept
     JOIN base ON base.load = kept.load
     JOIN kept AS b ON b.cell = base.cell AND b.repeat = kept.repeat
-    WHERE kept.per_s IS NOT NULL AND b.per_s IS NOT NULL
-    GROUP BY kept.cell
+  ),
+  gain AS (
+    SELECT
+      cell,
+      list_sort(list(plain) FILTER (WHERE plain IS NOT NULL)) AS plain,
+      list_sort(list(normalised) FILTER (WHERE normalised IS NOT NULL)) AS normalised,
+      list_sort(list(watts) FILTER (WHERE watts IS NOT NULL)) AS watts,
+      list_sort(list(thrift) FILTER (WHERE thrift IS NOT NULL)) AS thrift,
+    FROM pair
+    GROUP BY cell
   ),
   cell AS (
     SELECT
@@ -117,6 +144,7 @@ WITH
       median(cpus)::INTEGER AS cpus,
       median(offered_per_s) AS offered_per_s,
       count(per_s) AS runs,
+      count(*) AS measured,
       list_sort(list(per_s) FILTER (WHERE per_s IS NOT NULL)) AS rates,
       sum(requests)::BIGINT AS requests,
       median(late_pct) AS late_pct,
@@ -124,6 +152,9 @@ WITH
       median(busy_pct) AS busy_pct,
       median(work_pct) AS work_pct,
       median(share_pct) AS share_pct,
+      min(rate_unknown) FILTER (WHERE per_s IS NULL) AS rate_unknown,
+      median(service_cpus) AS service_cpus,
+      median(service_shared_pct) AS service_shared_pct,
       median(watts) AS watts,
       list_sort(list(watts) FILTER (WHERE watts IS NOT NULL)) AS powers,
       list_sort(list(per_joule) FILTER (WHERE per_joule IS NOT NULL)) AS thrifts,
@@ -153,7 +184,7 @@ SELECT
   -- Name of the cell.
   rated.cell,
   -- closed: the next request follows at once; open: requests arrive at random; command: a user's
-  -- program.
+  -- program; service: a user's service under a load from outside.
   load,
   -- SMT: off or on; null: unchanged, because it cannot be switched here.
   smt,
@@ -161,13 +192,13 @@ SELECT
   boost,
   -- Online logical CPUs, with one worker each.
   cpus,
-  -- Repeats used for these numbers.
-  runs::INTEGER AS repeats,
+  -- Repeats used for these numbers; those with a known rate, if there are any.
+  coalesce(nullif(runs, 0), measured)::INTEGER AS repeats,
   -- Repeats left out because they were disturbed.
   left_out::INTEGER AS left_out,
   -- Whether every repeat was disturbed, so these numbers come from disturbed repeats.
   is_disturbed,
-  -- Requests (or runs of the command) per second, median.
+  -- Requests (or runs of the command) per second, median; null if rate_unknown says why.
   per_s,
   -- Lower end of its confidence interval.
   rates[r.low_rank] AS per_s_low,
@@ -175,6 +206,13 @@ SELECT
   rates[r.high_rank] AS per_s_high,
   -- Confidence of the interval, percent.
   r.coverage_pct,
+  -- Why the rate of the user's program or service is unknown in a repeat; null if it is known.
+  rate_unknown,
+  -- CPU time of the user's program or service divided by the time, in CPUs; null if there is none,
+  -- or if not recorded.
+  service_cpus,
+  -- Share of that CPU time with an SMT sibling busy, percent.
+  service_shared_pct,
   -- Gain over the cell with both off, percent.
   coalesce(list_median(gain.plain), 100.0 * (per_s / nullif(base_per_s, 0) - 1)) AS gain_pct,
   -- Lower end of its confidence interval; null if no repeat has both cells.
@@ -184,7 +222,8 @@ SELECT
   -- Busy share of the online CPUs as the system counts it, percent, which includes spinning until the
   -- next request; null without snapshots.
   busy_pct,
-  -- Share of time in which the workers worked on requests, percent; null for a user's program.
+  -- Share of time in which the workers worked on requests, percent; null for a user's program or
+  -- service.
   work_pct,
   -- Requests per second divided by work_pct (busy_pct if that is unknown): what the CPUs would serve
   -- if all worked all the time.
@@ -239,7 +278,7 @@ SELECT
   gain.thrift[g.low_rank] AS requests_per_joule_gain_low_pct,
   -- Upper end of its confidence interval.
   gain.thrift[g.high_rank] AS requests_per_joule_gain_high_pct,
-  -- Requests of all repeats together.
+  -- Requests (or runs of the command) of all repeats together; null if unknown.
   requests,
   -- Thermal throttling events; null if not reported.
   throttles,

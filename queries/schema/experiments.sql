@@ -9,7 +9,7 @@ CREATE TABLE experiment_cell (
   position INTEGER NOT NULL,       -- Position in the random order of all cells, from 1.
   smt VARCHAR,                     -- SMT in this cell: on or off; NULL: unchanged.
   boost VARCHAR,                   -- Boost in this cell: on or off; NULL: unchanged.
-  load VARCHAR,                    -- closed, open or command; NULL: a kernel that takes no requests.
+  load VARCHAR,                    -- closed, open, command or service; NULL: a kernel that takes no requests.
   how VARCHAR,                     -- How parties wait: spin, yield or park.
   handoffs INTEGER,                -- Hand-offs that a frame needs; NULL: no frames.
   offered_per_s DOUBLE,            -- Requests offered per second, all workers together; NULL: no open loop.
@@ -17,14 +17,16 @@ CREATE TABLE experiment_cell (
   throttles BIGINT,                -- Thermal throttling events; NULL: not reported.
   load_before DOUBLE,              -- Load average (1 minute) before it; NULL: not reported.
   khz BIGINT,                      -- Median clock of the CPUs right after it, as the kernel reports it; NULL: not reported.
-  energy_ns BIGINT                 -- Time over which its energy was measured; NULL: not measured.
+  energy_ns BIGINT,                -- Time over which its energy was measured; NULL: not measured.
+  service_pids BIGINT[],           -- Processes of the user's service; NULL: none.
+  rate_unknown VARCHAR             -- Why the rate of the user's program or service is unknown; NULL: it is known, or there is none.
 );
 
 CREATE TABLE experiment_worker (
   trace_id BIGINT NOT NULL,        -- Recording of this cell.
   worker INTEGER NOT NULL,         -- Number of the worker, from 0.
-  label VARCHAR NOT NULL,          -- Kernel, with its variant if one was chosen: pointer_chase:private.
-  kernel VARCHAR NOT NULL,         -- Kernel.
+  label VARCHAR NOT NULL,          -- Kernel, with its variant if one was chosen: pointer_chase:private; service: the user's.
+  kernel VARCHAR NOT NULL,         -- Kernel, or service.
   variant VARCHAR,                 -- Variant that ran.
   ns_per_iteration DOUBLE,         -- Median length of an iteration.
   cycles_per_iteration DOUBLE,     -- The same in core cycles.

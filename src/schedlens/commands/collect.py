@@ -32,6 +32,11 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     help="Measure only this pair, e.g. imul1+imul1; repeatable.",
 )
 @click.option(
+    "--load-report",
+    help="With --experiment smt-boost and a service: a shell command that prints how many requests "
+    "were served, as JSON (docs/experiments.md).",
+)
+@click.option(
     "--workload", shell_complete=completion.kernels,
     help="Run this kernel; see `schedlens workloads list`.",
 )  # fmt: skip

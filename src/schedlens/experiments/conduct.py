@@ -20,7 +20,7 @@ from schedlens.load.measured_cell import Cell, Load
 from schedlens.load.session_file import SavedExperiment, Step
 from schedlens.machine.topology import Topology
 from schedlens.output import wording
-from schedlens.record import cells, host, workload_program
+from schedlens.record import cells, host, load_report, workload_program
 from schedlens.record.conductor import Conductor
 from schedlens.record.experiment_defaults import MOST_TIMES
 from schedlens.record.host import Host
@@ -192,11 +192,22 @@ class SmtBoost(Experiment):
         self.missing = list(self._stuck)
         if why := self.host.no_energy():
             self.missing.append(why)
-        command = self.request.command
+        request = self.request
+        is_service = request.is_service
+        if request.load_report is None and (is_service or request.command):
+            self.missing.append("requests of the service: name a command with --load-report")
         cores = shards.count(topology, None)
         first = topology.usable[0].cpu if topology.usable else 0
-        offered = 0.0 if command else offered_load.rate(first) * cores
-        return smt_boost.plan(self._found, command, offered)
+        own = is_service or bool(request.command)
+        offered = 0.0 if own else offered_load.rate(first) * cores
+        return smt_boost.plan(self._found, request.command, offered, is_service=is_service)
+
+    def about(self) -> SavedExperiment:
+        request = self.request
+        if request.load_report is not None and not request.command:
+            # The service runs already, so a command that cannot count fails before the first cell.
+            load_report.read(request.load_report)
+        return super().about()
 
     def preview(self, step: Step, topology: Topology) -> Step:
         if step.cell is not None and step.cell.facts.smt == "off":

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from schedlens.errors import KnobError, SessionError
-from schedlens.load.measured_cell import Cell, Facts, Load
+from schedlens.load.measured_cell import SERVICE, Cell, Facts, Load
 from schedlens.load.session_file import Step
 from schedlens.machine import stop_signals
 from schedlens.machine.knobs import OFF, ON, Knobs
@@ -23,11 +23,14 @@ NAME = "smt-boost"
 _CLOSED, _OPEN, _COMMAND = "closed", "open", "command"
 
 
-def plan(knobs: Knobs, command: Sequence[str], offered_per_s: float) -> list[Cell]:
+def plan(
+    knobs: Knobs, command: Sequence[str], offered_per_s: float, *, is_service: bool = False
+) -> list[Cell]:
     """The cells of one repeat: every state of the available knobs, under every load.
 
     `offered_per_s` is the total request rate of all workers of an open loop. It is the same in
-    every state, so that the states are compared at the same load.
+    every state, so that the states are compared at the same load. `is_service`: instead of the
+    kernel, a service under a load from outside.
     """
     choices = [[(name, state) for state in (OFF, ON)] for name in sorted(knobs)]
     made = []
@@ -35,10 +38,9 @@ def plan(knobs: Knobs, command: Sequence[str], offered_per_s: float) -> list[Cel
         states = dict(state)
         facts = Facts(boost=states.get("boost"), smt=states.get("smt"))
         name = "-".join(f"{knob}-{value}" for knob, value in state) or "as-found"
-        if command:
-            made.append(
-                Cell(NAME, f"command-{name}", name, None, facts=replace(facts, load=_COMMAND))
-            )
+        if is_service or command:
+            load = SERVICE if is_service else _COMMAND
+            made.append(Cell(NAME, f"{load}-{name}", name, None, facts=replace(facts, load=load)))
             continue
         made.append(
             Cell(NAME, f"closed-{name}", name, None, (Load("serve", "closed"),),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from schedlens.errors import NothingToReadError
 from schedlens.load.measured_cell import Cell
 from schedlens.load.recording import Recording
-from schedlens.load.step_file import StepFile
+from schedlens.load.step_file import Served, StepFile
 from schedlens.machine.condition import Condition
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def _cell(con: duckdb.DuckDBPyConnection, step: StepFile, cell: Cell, trace_id: 
     row += [facts.smt, facts.boost, facts.load, facts.how, facts.handoffs, facts.offered_per_s]
     row += [step.command_ns, machine.throttles, machine.load]
     row += [round(statistics.median(machine.khz)) if machine.khz else None, machine.energy_ns]
+    served = step.served or Served()
+    row += [list(served.pids) or None, served.why]
     con.execute(f"INSERT INTO experiment_cell VALUES ({', '.join('?' * len(row))})", row)
 
 
@@ -84,6 +86,14 @@ def _workers(
         con.executemany(
             f"INSERT INTO experiment_worker VALUES ({', '.join('?' * len(rows[0]))})", rows
         )
+    served = recording.step.served if recording.step is not None else None
+    if served is not None and served.requests is not None:
+        con.execute(
+            "INSERT INTO experiment_worker (trace_id, worker, label, kernel, requests, "
+            "interval_ns) VALUES (?, 0, 'service', 'service', ?, ?)",
+            [trace_id, served.requests, served.interval_ns],
+        )
+        latencies += [[trace_id, 0, upper, count] for upper, count in served.latency or ()]
     if latencies:
         # By column, because inserting thousands of buckets row by row is slow.
         columns = [list(column) for column in zip(*latencies, strict=True)]

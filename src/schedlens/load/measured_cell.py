@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from schedlens.machine.topology import SavedTopology
 from schedlens.output.typed_json import ABSENT_IF_NONE
 
+# The load of a cell that measures a live service.
+SERVICE = "service"
+
 
 @dataclass(frozen=True, slots=True)
 class Load:

@@ -64,6 +64,7 @@ class SavedRequest:
     warm_up: float = 0.0
     stacks: str | None = None
     samples_hz: int | None = None
+    load_report: str | None = field(default=None, metadata=ABSENT_IF_NONE)
 
 
 @dataclass(frozen=True, slots=True)

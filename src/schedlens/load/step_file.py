@@ -82,13 +82,29 @@ class Incident:
     limit: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the user's service served in a cell: requests in `interval_ns`, and those by latency.
+
+    `latency` has pairs of the upper end of a bucket in ns and its requests, None: unknown. `why`
+    says why the requests are unknown. `pids` are the processes of the service.
+    """
+
+    requests: int | None = None
+    interval_ns: int | None = None
+    latency: tuple[tuple[int, ...], ...] | None = None
+    why: str | None = None
+    pids: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFile:
     """The content of step.json; `*_mono_ns` are times of the session's clock.
 
     The plan is that of `Step`. `seconds` is the requested time, None: until the program ends.
     `recorded`: there is a recording. `interrupted`: the user ended it early. `pid` is the recorded
-    process. `command_ns` is the run time of the user's program, None: it did not finish.
+    process. `command_ns` is the run time of the user's program, None: it did not finish. `served`
+    exists in cells of a user's program or service that takes requests.
     `incident` exists in a session that a ring saved. `stopped_by` and the fields after it are those
     of Windows.
     """
@@ -117,6 +133,7 @@ class StepFile:
     pid: int | None = None
     machine: Condition | None = None
     command_ns: int | None = None
+    served: Served | None = None
     checks: tuple[Check, ...] = ()
     warnings: tuple[str, ...] = ()
     stopped_by: str | None = None
@@ -139,7 +156,9 @@ class StepFile:
             return (*_PLAN, *_ON_WINDOWS, *took, *_LAST)
         if self.workload is None:
             saved = ("incident",) if self.incident is not None else ()
-            return (*_PLAN, *_ON_LINUX, "pid", "machine", "command_ns", *saved, *_LAST)
+            served = ("served",) if self.served is not None else ()
+            own = ("pid", "machine", "command_ns")
+            return (*_PLAN, *_ON_LINUX, *own, *served, *saved, *_LAST)
         took = ("command_ns",) if timed else ()
         return (*_PLAN, *_ON_LINUX, "throughput", "machine", *took, *_LAST)
 

@@ -11,6 +11,8 @@ SETTLE_S = 1.0
 # Cells with fewer undisturbed repeats than requested are repeated, up to this many times the
 # requested repeats in total.
 MOST_TIMES = 2
+# How long a live service is measured in a cell by default.
+SERVICE_S = 10.0
 # How long the user's program may run in a cell by default.
 COMMAND_S = 60.0
 # Fewer than six repeats cannot bound a median with 95 % confidence.

@@ -36,11 +36,13 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentChoice:
-    """The experiment, and which pairs of kernels `pairs` measures."""
+    """The experiment, which pairs of kernels `pairs` measures, and what counts the requests of a
+    service."""
 
     experiment: str | None = None
     full: bool = False
     pairs: tuple[str, ...] = ()
+    load_report: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

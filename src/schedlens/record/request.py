@@ -15,7 +15,13 @@ from schedlens.load.session_file import SavedRequest, SessionFile, Step
 from schedlens.machine import cpu_list, operating_system, process_groups
 from schedlens.machine.topology import Topology
 from schedlens.record import buffer_size as buffer_size_
-from schedlens.record import experiment_defaults, gate, plan, thread_range, workload_program
+from schedlens.record import (
+    experiment_defaults,
+    gate,
+    plan,
+    thread_range,
+    workload_program,
+)
 from schedlens.record.buffer_size import BufferSize
 from schedlens.record.option_groups import (
     CollectOptions,
@@ -64,6 +70,7 @@ class Request(SavedRequest):
             buffer_size_.parse(recorder.buffer_size, target)
         pid = subject.pid
         if target == "windows":
+            _check_on_windows(subject, choice)
             # The Windows platform looks them up when recording begins.
             pass
         elif subject.process is not None:
@@ -81,7 +88,7 @@ class Request(SavedRequest):
             threads=sweep.threads,
             placements=tuple(n for n in PLACEMENTS if n in sweep.placements) or PLACEMENTS,
             cpus=sweep.cpus,
-            seconds=_seconds(subject, sweep, experiment),
+            seconds=_seconds(subject, sweep, choice),
             repeats=repeats if sweep.repeats is None else sweep.repeats,
             pid=pid,
             process=subject.process,
@@ -93,6 +100,7 @@ class Request(SavedRequest):
             experiment=experiment,
             full=choice.full,
             pairs=choice.pairs,
+            load_report=choice.load_report,
             seed=random.SystemRandom().randrange(1 << 32) if experiment else 0,
             buffer_size=recorder.buffer_size,
             warm_up=_warm_up(sweep, experiment),
@@ -152,6 +160,12 @@ class Request(SavedRequest):
         return None if self.buffer_size is None else buffer_size_.parse(self.buffer_size, target)
 
     @property
+    def is_service(self) -> bool:
+        """Whether an experiment measures a service under a load from outside."""
+        named = self.pid is not None or self.process is not None or self.load_report is not None
+        return self.experiment is not None and named
+
+    @property
     def group(self) -> process_groups.Group | None:
         """The group of processes that is recorded, such as a service; None: none."""
         return None if self.process is None else process_groups.parsed(self.process)
@@ -205,6 +219,11 @@ def _check_combination(subject: Subject, sweep: Sweep, choice: ExperimentChoice)
         raise PlanError(f"{stray[0]} needs --workload")
     if (choice.full or choice.pairs) and choice.experiment != "pairs":
         raise PlanError(f"{'--full' if choice.full else '--pair'} requires --experiment pairs")
+    is_service = subject.command or subject.process is not None or subject.pid is not None
+    if choice.load_report is not None and not (choice.experiment == "smt-boost" and is_service):
+        raise PlanError(
+            "--load-report requires --experiment smt-boost with --process, --pid or a command"
+        )
     if sweep.cpus is not None and sweep.placements:
         raise PlanError("--cpus and --placement exclude each other: use one of them")
     if sweep.seconds is not None and not SHORTEST_S <= sweep.seconds <= LONGEST_S:
@@ -240,12 +259,15 @@ def _check_kernel_options(subject: Subject) -> None:
             )
 
 
-def _seconds(subject: Subject, sweep: Sweep, experiment: str | None) -> float | None:
+def _seconds(subject: Subject, sweep: Sweep, choice: ExperimentChoice) -> float | None:
     """The length of a recording in seconds; None: until the program ends."""
     if sweep.seconds is not None:
         return sweep.seconds
+    experiment = choice.experiment
     if experiment is not None:
         by_experiment = experiment_defaults.CELL_S[experiment]
+        if subject.process is not None or subject.pid is not None or choice.load_report:
+            return experiment_defaults.SERVICE_S
         return experiment_defaults.COMMAND_S if subject.command else by_experiment
     if subject.command:
         return None
@@ -271,10 +293,19 @@ def _samples_hz(recorder: RecorderSettings, target: str) -> int | None:
 _ACCEPTED = {
     "pairs": ("a command",),
     "scaling": ("--workload", "--variant", "--threads"),
-    "smt-boost": ("a command",),
+    "smt-boost": ("a command", "--process", "--pid"),
     "handoff": (),
     "shards": ("--threads",),
 }
+
+
+def _check_on_windows(subject: Subject, choice: ExperimentChoice) -> None:
+    """Raises `PlanError` for a live service in an experiment, which only Linux measures."""
+    if choice.load_report is not None:
+        raise PlanError("--load-report works only on Linux")
+    if choice.experiment is not None and (subject.process is not None or subject.pid is not None):
+        option = "--process" if subject.process is not None else "--pid"
+        raise PlanError(f"--experiment {choice.experiment} accepts {option} only on Linux")
 
 
 def _check_experiment(name: str, given: Sequence[str]) -> None:

@@ -157,7 +157,7 @@ class Linux(Platform):
             perf.keep_kernel_symbols(session.folder)
         job = Job(
             request.seconds, request.variant, request.command, request.pid, request.kernel_options,
-            request.warm_up, request.group,
+            request.warm_up, request.group, request.load_report,
         )  # fmt: skip
         return Runner(job, self.capture)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from schedlens.errors import NoSpaceError, RecorderError
 from schedlens.load import step_file
 from schedlens.load.session_file import Step
-from schedlens.load.step_file import Check, StepFile
+from schedlens.load.step_file import Check, Served, StepFile
 from schedlens.machine import condition, process_groups, stop_signals
 from schedlens.output.whole_file import cannot_write, write_json
 from schedlens.record import alongside, cells, gate, work_done, workload_program
-from schedlens.record.linux import snapshot
+from schedlens.record.linux import live_service, snapshot
 from schedlens.record.linux.followed import Followed
 from schedlens.record.linux.watch import Watch
 
@@ -47,6 +47,7 @@ class Job:
     kernel_options: tuple[str, ...] = ()
     warm_up: float = 0.0
     group: process_groups.Group | None = None
+    load_report: str | None = None
 
 
 class Runner:
@@ -163,7 +164,11 @@ class Runner:
                 alongside.pin(command.pid, step.planned_cpus)
             pid = command.pid if command else self._job.pid
             followed = Followed(pid, self._job.group)
-            with self._recorder(folder, followed.pids) as recorder:
+            service = live_service.of(
+                step, followed, command, self._job.load_report, self._job.warm_up
+            )
+            ready = service.begin if service else None
+            with self._recorder(folder, followed.pids, ready) as recorder:
                 state = condition.MachineState()
                 begin = snapshot.take("begin")
                 code = None
@@ -171,7 +176,10 @@ class Runner:
                 watch = Watch(begin) if step.cell is None else None
                 try:
                     with watch or contextlib.nullcontext():
-                        if command:
+                        if service:
+                            with stop_signals.waiting():
+                                service.wait(self._job.seconds or 0.0)
+                        elif command:
                             command.go()
                             with stop_signals.waiting():
                                 code = command.wait(self._job.seconds)
@@ -187,11 +195,12 @@ class Runner:
                     interrupted = True
                 end = _end(recorder)
                 found = state.end()
+                served = service.served() if service else _timed(step, took_ns, code)
                 if interrupted:
                     warnings.append("interrupted: the recording ends early")
-                elif command and code is None:
+                elif command and code is None and not service:
                     warnings.append("the command was stopped after the requested time")
-                elif command and code != 0:
+                elif command and code not in (None, 0):
                     warnings.append(f"the command exited with code {code}")
                 elif not command and not followed.running():
                     warnings.append(f"{followed} ended before the requested time")
@@ -204,6 +213,7 @@ class Runner:
                 pid=pid,
                 machine=found,
                 command_ns=took_ns,
+                served=served,
                 warnings=tuple(warnings),
             )
             return row, steal_pct(begin, end)
@@ -212,13 +222,20 @@ class Runner:
                 command.kill()
 
     @contextlib.contextmanager
-    def _recorder(self, folder: Path, pids: Sequence[int]) -> Iterator[perf.Recorder | None]:
+    def _recorder(
+        self, folder: Path, pids: Sequence[int], ready: Callable[[], None] | None = None
+    ) -> Iterator[perf.Recorder | None]:
+        """A recorder that records from now on; calls `ready` once it is set up."""
         own = self._capture.mode == "switch_events_own"
         if self._capture.mode == "none" or (own and not pids):
+            if ready is not None:
+                ready()
             yield None
             return
         recorder = perf.Recorder(self._capture, folder, pids)
         try:
+            if ready is not None:
+                ready()
             recorder.enable()
             yield recorder
             recorder.stop()
@@ -284,6 +301,15 @@ def _end(recorder: perf.Recorder | None) -> Json:
     if recorder is not None:
         recorder.disable()
     return taken
+
+
+def _timed(step: Step, took_ns: int | None, code: int | None) -> Served | None:
+    """Why the time of the user's program in a cell is unknown; None if it is known."""
+    if step.cell is None or step.cell.experiment != "smt-boost" or took_ns is not None:
+        return None
+    if code is None:
+        return Served(why="the command ran until it was stopped; no --load-report counts requests")
+    return Served(why=f"the command exited with code {code}")
 
 
 def _wait(followed: Followed, seconds: float) -> None:
