@@ -177,14 +177,16 @@ SELECT
   state.entered_cpu,
   leaving.cpu AS left_cpu,
   state.cut,
+  state.left_censored,
   throttled.utid IS NOT NULL AS rate_controlled
 FROM (
   SELECT ts - ready_ns AS ts, ready_ns AS dur, utid, cpu AS entered_cpu, dur AS entered_ns,
-    false AS cut
+    false AS cut, false AS left_censored
   FROM sched_slice
   WHERE trace_id = $trace_id AND ready_ns > 0 AND NOT is_idle AND NOT left_censored
   UNION ALL
-  SELECT cut.ts, cut.dur, cut.utid, slice.cpu, slice.dur, lost.utid IS NOT NULL
+  SELECT cut.ts, cut.dur, cut.utid, slice.cpu, slice.dur, lost.utid IS NOT NULL,
+    cut.left_censored
   FROM {place}.cut_ready AS cut
   LEFT JOIN (
     FROM sched_slice WHERE trace_id = $trace_id AND NOT is_idle AND NOT left_censored

@@ -207,6 +207,8 @@ row! {
         left_cpu: int_opt,
         /// The thread's state is unknown after this period: its switch-in may follow at once.
         cut: flag,
+        /// Its start was not seen.
+        left_censored: flag,
         /// It waits because of CPU rate control.
         rate_controlled: flag,
     }

@@ -90,7 +90,8 @@ pub struct Inputs {
     pub slices: Batches,
     /// CPU states in time order: ts, dur, cpu, state, utid.
     pub cpu_state: Batches,
-    /// Ready periods in time order: ts, dur, utid, entered_cpu, left_cpu, cut, rate_controlled.
+    /// Ready periods in time order: ts, dur, utid, entered_cpu, left_cpu, cut,
+    /// left_censored, rate_controlled.
     pub ready: Batches,
 }
 
@@ -331,6 +332,7 @@ impl Intervals {
                 entered_cpu: row.entered_cpu,
                 left: left.filter(to_idle),
                 cut: row.cut,
+                left_censored: row.left_censored,
                 rate_controlled: row.rate_controlled,
                 cgroup_throttled: self.throttled.contains(&row.utid),
             };

@@ -47,6 +47,8 @@ pub struct Begun {
     pub left: Option<usize>,
     /// Lost events hide its end: the switch-in may follow at once, on any CPU.
     pub cut: bool,
+    /// Its start was not seen: it may have left any CPU runnable to the idle thread.
+    pub left_censored: bool,
     /// It waits because of CPU rate control.
     pub rate_controlled: bool,
     /// Its cgroup's throttled time grew in the step.
@@ -349,15 +351,19 @@ impl View<'_> {
             && (offer.idle_ns.is_some() || offer.parked_ns.is_some());
         let throttled = begun.rate_controlled || begun.left.is_some_and(unparked);
         // It may be unknown whether the CPU that it left to the idle thread is parked.
-        let hidden_quota =
-            !throttled && begun.left.is_some_and(|cpu| self.machine.uncertain.has(cpu));
+        let to_idle = slot.exiting && begun.enters.is_some_and(idle);
+        let is_one_idle = to_idle || offer.idle_ns.is_some() || offer.parked_ns.is_some();
+        // So it may be whether it left a CPU at all, and which.
+        let hidden_quota = !throttled
+            && (begun.left.is_some_and(|cpu| self.machine.uncertain.has(cpu))
+                || begun.left_censored && is_one_idle);
         let hidden = hidden_exit || hidden_quota;
         if hidden {
             offer = Offer { uncertain: true, idle_ns: None, parked_ns: None, ..offer };
         }
         let obstacle = Obstacle {
             throttled,
-            idle_exit: !hidden_quota && slot.exiting && begun.enters.is_some_and(idle),
+            idle_exit: !hidden_quota && to_idle,
             offer,
             known: self.affinity.sets[slot.set].known,
         };
