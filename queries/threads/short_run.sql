@@ -20,6 +20,11 @@ WITH
       s.right_censored,
       (coalesce(s.wait_ns, 0) > 0 OR s.waker_utid IS NOT NULL) AND NOT s.left_censored AS woken,
       s.left_censored OR s.ready_ns IS NULL AS is_open,
+      -- Lost records may hide how the wait ended, but not that there was one.
+      woken
+      OR is_open
+      OR coalesce(lag(s.end_reason) OVER (PARTITION BY s.utid ORDER BY s.ts, s.dur), '')
+        IN ('blocked', 'exit') AS begins,
     FROM sched_slice AS s
     -- A slice of zero length at a gap may belong to a run that lasts into the gap.
     WHERE (p_process IS NULL OR s.utid IN (SELECT utid FROM who))
@@ -29,9 +34,8 @@ WITH
   numbered AS (
     SELECT
       *,
-      woken OR is_open AS begins,
-      coalesce(lead(woken OR is_open) OVER sofar, true) AS ends,
-      count(CASE WHEN woken OR is_open THEN 1 END) OVER sofar AS run,
+      coalesce(lead(begins) OVER sofar, true) AS ends,
+      count(CASE WHEN begins THEN 1 END) OVER sofar AS run,
     FROM slice
     WINDOW sofar AS (PARTITION BY utid ORDER BY ts, dur ROWS UNBOUNDED PRECEDING)
   ),

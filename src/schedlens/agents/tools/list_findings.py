@@ -44,8 +44,10 @@ def answer(access: Access, given: Arguments) -> list[Part]:
         f"WHERE {' AND '.join(tests)} ORDER BY finding_id"
     )
     recordings = (
-        "SELECT t.trace_id, label, w.start_ns, w.end_ns, count(finding_id) AS findings "
+        "SELECT t.trace_id, t.label, w.start_ns, w.end_ns, unknown_cpu_pct, "
+        "count(finding_id) AS findings "
         "FROM trace AS t LEFT JOIN analysis_window AS w USING (trace_id) "
+        "LEFT JOIN trace_quality AS q USING (trace_id) "
         "LEFT JOIN finding AS f USING (trace_id) "
         "GROUP BY ALL ORDER BY t.trace_id"
     )
@@ -56,6 +58,7 @@ def answer(access: Access, given: Arguments) -> list[Part]:
         ),
         of_sql(
             "recordings", access.select(given.session, recordings),
-            "start_ns and end_ns are the analyzed window; pass a label as recording",
+            "start_ns and end_ns are the analyzed window; where unknown_cpu_pct is not 0, times of "
+            "queries are lower bounds unless a column says otherwise; pass a label as recording",
         ),
     ]  # fmt: skip

@@ -55,7 +55,8 @@ def answer(access: Access, given: Arguments) -> list[Part]:
             f"SELECT state, count(*) AS times, sum({clipped})::BIGINT AS total_ns, "
             f"max({clipped})::BIGINT AS longest_ns FROM thread_state {inside} "
             "GROUP BY state ORDER BY total_ns DESC",
-            "pass from_ns and to_ns for a part of the range",
+            "times are lower bounds, and the state unknown contains the rest; pass from_ns and "
+            "to_ns for a part of the range",
         ),
         "cpus": (
             "SELECT cpu, (SELECT any_value(core_type) FROM cpu WHERE cpu.trace_id = s.trace_id "
