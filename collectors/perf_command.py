@@ -38,6 +38,14 @@ ON_ISOLATED = tuple(
     for edge in ("entry", "exit")
 )
 
+# Recorded as well on request (`--waits`): what uninterruptible waits are for. Page faults are many.
+WAITS = (
+    "block:block_rq_issue",
+    "block:block_rq_complete",
+    "exceptions:page_fault_user",
+    "exceptions:page_fault_kernel",
+)
+
 MEBI = 1 << 20
 LARGEST_BUFFER = 16 * MEBI
 # An ordinary user may lock this much by default (perf_event_mlock_kb is 512 KiB plus a page).

@@ -20,6 +20,7 @@ from .perf_command import (
     EVENTS,
     ON_ISOLATED,
     SMALLEST_BUFFER,
+    WAITS,
     Capture,
     record,
     size_text,
@@ -82,13 +83,15 @@ def program() -> str | None:
 def best_capture(
     *,
     light: bool = False,
+    waits: bool = False,
     cpus: int,
     memory_bytes: int,
     buffer_bytes: int | None = None,
 ) -> Capture:
     """The capture of the best mode whose 10 ms recording contains events.
 
-    `light` omits the switch records where tracepoints are permitted. `buffer_bytes` is the buffer
+    `light` omits the switch records where tracepoints are permitted. `waits` adds page faults and
+    disk requests. `buffer_bytes` is the buffer
     size for each CPU, a power of two; None: as much as the memory allows. Raises `RecorderError`
     if the kernel refuses buffers of that size.
     """
@@ -102,7 +105,7 @@ def best_capture(
             allow=perf_package.install_command(),
         )
     largest = buffer_bytes or default_buffer_bytes(memory_bytes, cpus)
-    present, absent = _events()
+    present, absent = _events(waits)
     said: list[str] = []
     for mode in MODES[:-1]:
         if mode == "full" and not set(ESSENTIAL) <= set(present):
@@ -188,15 +191,16 @@ def allow_command() -> str | None:
     return f"sudo sysctl kernel.perf_event_paranoid=-1 && {mount}"
 
 
-def _events() -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _events(waits: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The events that this kernel has and those it lacks; all of them if it does not say."""
+    due = (*EVENTS, *(WAITS if waits else ()))
     mount = tracefs_mount()
     folder = mount / "events" if mount else None
     if folder is None or not os.access(folder, os.R_OK | os.X_OK):
-        return EVENTS, ()
-    wanted = (*EVENTS, *(ON_ISOLATED if isolates_cpus() else ()))
+        return due, ()
+    wanted = (*due, *(ON_ISOLATED if isolates_cpus() else ()))
     there = tuple(event for event in wanted if (folder / event.replace(":", "/")).is_dir())
-    return there, tuple(event for event in EVENTS if event not in there)
+    return there, tuple(event for event in due if event not in there)
 
 
 def isolates_cpus(path: Path = ISOLATED) -> bool:

@@ -23,6 +23,7 @@ _MOST_BARS = 20
 # Those that a program can shorten come first.
 _CAUSES = (
     ("page_fault", "page faults", "@red", 4),
+    ("disk", "disk requests", "@yellow", 2),
     ("memory", "free memory", "@purple", 3),
     ("io", "I/O", "@orange", 1),
     ("kernel_lock", "kernel locks", "@brown", 6),
@@ -67,17 +68,27 @@ def section(view: View) -> Section | Nothing:
         first=_MOST_BARS,
     )  # fmt: skip
     total = {
-        cause: sum(of.get(cause, 0) for of in spent.values()) for cause in ("page_fault", "io")
+        cause: sum(of.get(cause, 0) for of in spent.values())
+        for cause in ("page_fault", "disk", "io")
     }
+    absent = [
+        row["name"]
+        for row in view.rows(
+            "SELECT name, bool_or(recorded) AS known FROM recorded_kind() "
+            "WHERE kind IN ('page_faults', 'disk_requests') GROUP BY name ORDER BY name"
+        )
+        if not row["known"]
+    ]
     caption = (
         f"Waiting time of {shown} of {len(spent)} threads by cause. All threads together waited "
-        f"{duration(total['page_fault'])} for page faults and {duration(total['io'])} for I/O, as "
-        "far as recorded."
+        f"{duration(total['page_fault'])} for page faults and "
+        f"{duration(total['disk'] + total['io'])} for I/O, as far as recorded."
     )
     return Section(
         "Waits for page faults, I/O and locks are time to win back; waiting for work or time is "
-        "not. On Linux, I/O is an uninterruptible wait that an interrupt ends.",
+        "not. On Linux, I/O is an uninterruptible wait that an interrupt ends."
+        + (f" Not recorded: {' and '.join(absent)}." if absent else ""),
         view.step_window(),
         (Figure("causes", caption, plot, height=row_height(shown)),),
-        (answer,),
+        (answer, view.ask_step("pressure")),
     )

@@ -20,6 +20,8 @@ WITH
       ('frequencies', ' -e sched -e cpu_frequency'),
       ('interrupts', ' -e sched -e irq'),
       ('yields', ' -e sched -e syscalls:sys_enter_sched_yield'),
+      ('disk_requests', ' -e sched -e block:block_rq_issue -e block:block_rq_complete'),
+      ('page_faults', ' -e sched -e exceptions'),
       ('paths', ' -e sched')
   ),
   -- How to record each kind: perf's event, or the keyword of a Windows recorder.
@@ -58,6 +60,9 @@ WITH
       ('yields', 'sched_yield calls',
         'perf record -a -e syscalls:sys_enter_sched_yield',
         'CSwitch'),
+      ('disk_requests', 'disk requests', 'collect --waits', NULL),
+      ('page_faults', 'page faults', 'collect --waits', 'CSwitch'),
+      ('pressure', 'pressure stall information', 'collect', NULL),
       ('parking', 'core parking', NULL, 'Microsoft-Windows-Kernel-Processor-Power'),
       ('initial_parking', 'which CPUs are parked at the start',
         NULL,
@@ -145,6 +150,19 @@ WITH
     UNION ALL
     SELECT trace_id, 'yields' FROM record_count
     WHERE record LIKE '%sched_yield%' GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'disk_requests' FROM record_count
+    WHERE record LIKE '%block_rq_issue' GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, 'page_faults' FROM record_count
+    WHERE record LIKE '%page_fault_user' GROUP BY trace_id
+    UNION ALL
+    -- Windows records a wait for a page as the reason of the wait.
+    SELECT trace_id, 'page_faults' FROM trace
+    SEMI JOIN (FROM context_switch WHERE prev_wait_reason IS NOT NULL) USING (trace_id)
+    UNION ALL
+    SELECT trace_id, 'pressure' FROM snapshot_pressure
+    GROUP BY trace_id HAVING count(DISTINCT edge) = 2
     UNION ALL
     SELECT trace_id, 'parking' FROM cpu_parking GROUP BY trace_id
     UNION ALL

@@ -192,6 +192,18 @@ CREATE TABLE sched_yield (
   utid BIGINT                      -- Thread that yields.
 );
 
+CREATE TABLE wait_event (
+  trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
+  ts BIGINT NOT NULL,              -- Time of the record.
+  cpu INTEGER NOT NULL,            -- Logical CPU that wrote it.
+  seq BIGINT NOT NULL,             -- Position in this CPU's stream, over all kinds of records.
+  utid BIGINT,                     -- Thread in which it happened; NULL for disk_done.
+  kind VARCHAR NOT NULL,           -- page_fault (minor ones too), disk_issue: a request goes to a disk, or disk_done: the disk has answered.
+  device BIGINT,                   -- Number of the disk (dev_t); NULL: a page fault.
+  sector BIGINT,                   -- First sector of the request, of 512 bytes; with the disk, it identifies the request.
+  bytes BIGINT                     -- Length of the request.
+);
+
 CREATE TABLE interrupt_slice (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   ts BIGINT NOT NULL,              -- Start.
@@ -328,6 +340,15 @@ CREATE TABLE snapshot_cpu (
   irq_ns BIGINT,                   -- Interrupt time since boot.
   softirq_ns BIGINT,               -- Softirq time since boot.
   steal_ns BIGINT                  -- Time the hypervisor ran something else, since boot.
+);
+
+CREATE TABLE snapshot_pressure (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  ts BIGINT NOT NULL,              -- When it was read.
+  edge VARCHAR NOT NULL,           -- begin or end of the step.
+  resource VARCHAR NOT NULL,       -- cpu, io, memory or irq.
+  some_ns BIGINT,                  -- Time since boot in which some thread was stalled for it.
+  full_ns BIGINT                   -- Time since boot in which all threads that were not idle were stalled for it; NULL: not reported.
 );
 
 CREATE TABLE snapshot_thread (

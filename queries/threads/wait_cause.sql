@@ -1,7 +1,8 @@
 -- What each thread waited for, as far as the recording says it: page faults, I/O, locks, other
 -- threads, timers. Windows records a wait reason. Linux records whether a wait can be interrupted
--- (S) or not (D); together with what ended it, an interrupt or a thread, this separates I/O, page
--- faults from disk included, from locks in the kernel.
+-- (S) or not (D); together with what ended it, an interrupt or a thread, this separates I/O from
+-- locks in the kernel. Where page faults and disk requests are recorded (`collect --waits`), I/O is
+-- split further; where they are not (recorded_kind), it includes both.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -12,6 +13,7 @@ WITH
   waited AS (
     SELECT
       s.utid,
+      s.ts AS start_ns,
       s.ts + s.dur AS end_ns,
       s.reason,
       s.left_censored OR s.right_censored AS is_cut,
@@ -29,6 +31,27 @@ WITH
     LEFT JOIN thread AS idle ON idle.utid = w.waker_utid AND idle.is_idle
     WHERE w.effective AND (p_trace_id IS NULL OR w.trace_id = p_trace_id)
     GROUP BY w.utid, w.ts
+  ),
+  fault AS (
+    SELECT utid, ts
+    FROM wait_event
+    WHERE kind = 'page_fault' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
+  done AS (
+    SELECT utid, done_ns AS ts
+    FROM disk_request(p_trace_id)
+    WHERE utid IS NOT NULL AND done_ns IS NOT NULL
+  ),
+  -- A page fault that needs the disk leaves the CPU 10 to 100 us later. The disk's interrupt makes
+  -- the thread ready within microseconds; of several requests, the last one ends the wait.
+  explained AS (
+    SELECT
+      w.*,
+      w.start_ns - fault.ts < 200_000 AS is_fault,
+      done.ts > w.start_ns AND w.end_ns - done.ts < 1_000_000 AS is_disk,
+    FROM waited AS w
+    ASOF LEFT JOIN fault ON fault.utid = w.utid AND fault.ts <= w.start_ns
+    ASOF LEFT JOIN done ON done.utid = w.utid AND done.ts <= w.end_ns
   ),
   known (reason, cause) AS (
     VALUES
@@ -52,6 +75,9 @@ WITH
       waited.utid,
       CASE
         WHEN known.cause IS NOT NULL THEN known.cause
+        WHEN waited.reason = 'D' AND is_fault AND (is_disk OR woken.by_interrupt)
+          THEN 'page_fault'
+        WHEN waited.reason = 'D' AND is_disk THEN 'disk'
         WHEN waited.reason = 'D' AND woken.by_interrupt THEN 'io'
         WHEN waited.reason = 'D' AND NOT woken.by_interrupt THEN 'kernel_lock'
         WHEN waited.reason = 'S' AND woken.by_interrupt THEN 'interrupt'
@@ -60,7 +86,7 @@ WITH
       END AS cause,
       waited.dur,
       CASE WHEN NOT waited.is_cut THEN waited.whole_ns END AS whole_ns,
-    FROM waited
+    FROM explained AS waited
     LEFT JOIN known ON known.reason = waited.reason
     LEFT JOIN woken ON woken.utid = waited.utid AND woken.ts = waited.end_ns
   )
@@ -75,8 +101,8 @@ SELECT
   who.tid,
   -- Thread, unique in the database.
   who.utid,
-  -- page_fault (from disk), memory (to become free), io (a disk or another device, by an
-  -- uninterruptible wait that an interrupt ends), kernel_lock, user_lock, queue (work), message,
+  -- page_fault (from disk), disk (one of the thread's own requests), memory (to become free), io (a
+  -- disk or another device, by an uninterruptible wait that an interrupt ends), kernel_lock, user_lock, queue (work), message,
   -- object (an event or I/O; the reason does not say which), sleep, stopped, interrupt (a timer, the
   -- network or a device), thread (another thread), or unknown.
   c.cause,

@@ -322,3 +322,18 @@ def test_sched_ext_scheduler_is_named(tmp_path: Path) -> None:
     assert settings.read(tmp_path)["scheduler"] == "sched_ext lavd"
     write(tmp_path / "sys/kernel/sched_ext/state", "disabled\n")
     assert settings.read(tmp_path)["scheduler"] == "EEVDF"
+
+
+def test_pressure_is_read_in_ns_and_what_is_missing_is_absent(tmp_path: Path) -> None:
+    folder = tmp_path / "pressure"
+    folder.mkdir()
+    (folder / "io").write_text(
+        "some avg10=0.00 avg60=0.14 avg300=0.07 total=311872590\n"
+        "full avg10=0.00 avg60=0.14 avg300=0.07 total=86606953\n"
+    )
+    (folder / "cpu").write_text("some avg10=98.66 avg60=94.37 avg300=95.11 total=7\n")
+    (folder / "memory").write_text("some total=not a number\n")
+    assert snapshot.pressure_rows(tmp_path) == [
+        {"resource": "cpu", "some_ns": 7_000, "full_ns": None},
+        {"resource": "io", "some_ns": 311_872_590_000, "full_ns": 86_606_953_000},
+    ]

@@ -16,8 +16,8 @@ from schedlens.load.arrow_folder import layout
 TABLES = (
     "cpu", "machine_setting", "process", "thread", "thread_name", "affinity", "context_switch",
     "wakeup", "migration", "priority_change", "affinity_change", "ideal_cpu_change", "qos_change",
-    "sched_yield", "interrupt_slice", "cpu_idle", "cpu_frequency", "cpu_parking", "counter_sample",
-    "frame", "mark", "loss", "problem", "record_count",
+    "sched_yield", "wait_event", "interrupt_slice", "cpu_idle", "cpu_frequency", "cpu_parking",
+    "counter_sample", "frame", "mark", "loss", "problem", "record_count",
 )  # fmt: skip
 NEEDED = ("cpu", "thread", "context_switch")
 # Tables whose rows are in time order.

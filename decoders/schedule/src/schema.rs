@@ -23,9 +23,10 @@ const SOURCES: [&str; 5] = [
 const COMPRESSION: &str = " USING COMPRESSION RLE";
 
 /// Text columns with few distinct values, stored as `Dictionary(UInt8, Utf8)`.
-const FEW_VALUES: [&str; 15] = [
+const FEW_VALUES: [&str; 16] = [
     "context_switch.source",
     "wakeup.kind",
+    "wait_event.kind",
     "interrupt_slice.kind",
     "interrupt_slice.name",
     "counter_sample.counter",

@@ -88,6 +88,16 @@ table!(Migrations {
     dest_cpu: Column<i32>,
 });
 table!(Yields { ts: Column<i64>, cpu: Column<i32>, seq: Column<i64>, utid: Column<i64> });
+table!(WaitEvents {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    seq: Column<i64>,
+    utid: Column<i64>,
+    kind: Words,
+    device: Column<i64>,
+    sector: Column<i64>,
+    bytes: Column<i64>,
+});
 table!(InterruptRows {
     ts: Column<i64>,
     cpu: Column<i32>,
@@ -192,6 +202,17 @@ impl Interrupts {
     }
 }
 
+/// A request to a disk, which its device and first sector identify until it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskRequest {
+    /// Number of the device.
+    pub device: i64,
+    /// First sector, of 512 bytes.
+    pub sector: i64,
+    /// Length.
+    pub bytes: i64,
+}
+
 /// A gap in which records were lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
@@ -216,6 +237,7 @@ pub struct Tables<S, W> {
     pub wakeups: W,
     migrations: Migrations,
     yields: Yields,
+    wait_events: WaitEvents,
     interrupts: Interrupts,
     idles: Idles,
     frequencies: Frequencies,
@@ -235,6 +257,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
             wakeups: W::new(pools),
             migrations: Migrations::default(),
             yields: Yields::default(),
+            wait_events: WaitEvents::default(),
             interrupts: Interrupts::default(),
             idles: Idles::default(),
             frequencies: Frequencies::default(),
@@ -270,6 +293,26 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         table.cpu.push(moment.cpu);
         table.seq.push(moment.seq);
         table.utid.push_option(utid);
+        self.rows += 1;
+    }
+
+    /// Adds a row of `wait_event`: a `page_fault`, or a `disk_issue` or `disk_done` with its request.
+    pub fn wait_event(
+        &mut self,
+        kind: &str,
+        moment: Moment,
+        utid: Option<i64>,
+        request: Option<DiskRequest>,
+    ) {
+        let table = &mut self.wait_events;
+        table.ts.push(moment.ts);
+        table.cpu.push(moment.cpu);
+        table.seq.push(moment.seq);
+        table.utid.push_option(utid);
+        table.kind.push(Some(kind));
+        table.device.push_option(request.map(|request| request.device));
+        table.sector.push_option(request.map(|request| request.sector));
+        table.bytes.push_option(request.map(|request| request.bytes));
         self.rows += 1;
     }
 
@@ -405,6 +448,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         add("wakeup", self.wakeups.columns(pools)?)?;
         add("migration", self.migrations.columns()?)?;
         add("sched_yield", self.yields.columns()?)?;
+        add("wait_event", self.wait_events.columns()?)?;
         add("interrupt_slice", self.interrupts.in_order().columns()?)?;
         add("cpu_idle", self.idles.columns()?)?;
         add("cpu_frequency", self.frequencies.columns()?)?;

@@ -283,6 +283,12 @@ pub enum Family {
         /// What it is for.
         name: String,
     },
+    /// `exceptions:page_fault_user` or `exceptions:page_fault_kernel`: where the fault happened.
+    PageFault,
+    /// `block:block_rq_issue`: a request goes to a disk.
+    DiskIssue(DiskFields),
+    /// `block:block_rq_complete`: a disk has answered.
+    DiskDone(DiskFields),
     /// `power:cpu_idle`
     Idle {
         /// Idle state, or the end of one.
@@ -308,6 +314,17 @@ pub enum Family {
     },
     /// Counted, not read.
     Other,
+}
+
+/// Fields that identify a disk request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskFields {
+    /// Number of the device.
+    pub device: Slot,
+    /// First sector, of 512 bytes.
+    pub sector: Slot,
+    /// Number of sectors.
+    pub sectors: Slot,
 }
 
 const VECTORS: &str = "irq_vectors:";
@@ -358,6 +375,10 @@ fn family(format: &Format) -> Result<Family, &'static str> {
         let (pid, target_cpu) = (slot("pid")?, slot("target_cpu")?);
         let fields = WakeupFields { common: CommonFields::of(format), pid, target_cpu };
         Ok(Family::Wakeup { kind, fields, usual: fields == WakeupFields::USUAL })
+    };
+    let disk = || {
+        let (device, sector, sectors) = (slot("dev")?, slot("sector")?, slot("nr_sector")?);
+        Ok::<_, &'static str>(DiskFields { device, sector, sectors })
     };
     match format.full_name().as_str() {
         "sched:sched_switch" => {
@@ -411,6 +432,9 @@ fn family(format: &Format) -> Result<Family, &'static str> {
         }),
         "irq:irq_handler_entry" => Ok(Family::IrqEntry { irq: slot("irq")?, name: text("name")? }),
         "irq:irq_handler_exit" => Ok(Family::IrqExit { irq: slot("irq")? }),
+        "exceptions:page_fault_user" | "exceptions:page_fault_kernel" => Ok(Family::PageFault),
+        "block:block_rq_issue" => disk().map(Family::DiskIssue),
+        "block:block_rq_complete" => disk().map(Family::DiskDone),
         "power:cpu_idle" => Ok(Family::Idle { state: slot("state")?, cpu: slot("cpu_id")? }),
         "power:cpu_frequency" => {
             Ok(Family::Frequency { khz: slot("state")?, cpu: slot("cpu_id")? })

@@ -73,6 +73,11 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
 )
 @click.option("--light", is_flag=True, help="Record tracepoints only, without PERF_RECORD_SWITCH.")
 @click.option(
+    "--waits",
+    is_flag=True,
+    help="Linux: also record page faults and disk requests, as causes of waits.",
+)
+@click.option(
     "--counters",
     callback=_names,
     help="Events to count at each switch, with perf's names or those of "

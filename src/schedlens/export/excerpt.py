@@ -193,8 +193,8 @@ def tables() -> tuple[str, ...]:
 # How the rows of a part are chosen. Rows of a length are cut at its edges.
 _CUT = ("sched_slice", "thread_state", "cpu_state", "cpu_idle", "interrupt_slice")
 _AT_ONCE = (
-    "context_switch", "wakeup", "migration", "sched_yield", "ideal_cpu_change", "counter_sample",
-    "track_counter",
+    "context_switch", "wakeup", "migration", "sched_yield", "wait_event", "ideal_cpu_change",
+    "counter_sample", "track_counter",
 )  # fmt: skip
 # What is set applies until it changes.
 _SET = {

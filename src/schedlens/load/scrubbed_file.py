@@ -238,7 +238,7 @@ def _insert(
     outside = [f"(min({name}) < {first} OR max({name}) >= {first + _MOST_LIVES})" for name in ids]
     times = [name for name, kind in wanted
              if kind == "BIGINT" and (name in ("ts", "dur") or name.endswith("_ns"))
-             and table not in ("snapshot_cpu", "snapshot_thread", "snapshot_cgroup")]  # fmt: skip
+             and not table.startswith("snapshot_")]  # fmt: skip
     outside += [f"(min({name}) <= {-_LONGEST_NS} OR max({name}) >= {_LONGEST_NS})"
                 for name in times]  # fmt: skip
     outside += ["min(dur) < 0"] if "dur" in dict(wanted) else []

@@ -272,6 +272,7 @@ def _snapshot(edge: str, snapshot: Json) -> Iterable[tuple[str, Rows]]:
         ("snapshot_cpu", "cpus"),
         ("snapshot_thread", "threads"),
         ("snapshot_cgroup", "cgroups"),
+        ("snapshot_pressure", "pressure"),
     ):
         # A thread's clock is read some ms before or after those of the CPUs.
         rows = [

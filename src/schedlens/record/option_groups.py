@@ -50,6 +50,7 @@ class RecorderSettings:
     """What the recorder records, and its buffers."""
 
     light: bool = False
+    waits: bool = False
     counters: tuple[str, ...] = ()
     buffer_size: str | None = None
     stacks: str | None = None

@@ -70,7 +70,7 @@ class Request(SavedRequest):
             buffer_size_.parse(recorder.buffer_size, target)
         pid = subject.pid
         if target == "windows":
-            _check_on_windows(subject, choice)
+            _check_on_windows(subject, choice, recorder)
             # The Windows platform looks them up when recording begins.
             pass
         elif subject.process is not None:
@@ -93,6 +93,7 @@ class Request(SavedRequest):
             pid=pid,
             process=subject.process,
             light=recorder.light,
+            waits=recorder.waits or None,
             counters=recorder.counters,
             command=subject.command,
             depth=subject.depth,
@@ -299,8 +300,12 @@ _ACCEPTED = {
 }
 
 
-def _check_on_windows(subject: Subject, choice: ExperimentChoice) -> None:
-    """Raises `PlanError` for a live service in an experiment, which only Linux measures."""
+def _check_on_windows(
+    subject: Subject, choice: ExperimentChoice, recorder: RecorderSettings
+) -> None:
+    """Raises `PlanError` for what only Linux measures."""
+    if recorder.waits:
+        raise PlanError("--waits works only on Linux: Windows records the reason of each wait")
     if choice.load_report is not None:
         raise PlanError("--load-report works only on Linux")
     if choice.experiment is not None and (subject.process is not None or subject.pid is not None):

@@ -1,8 +1,10 @@
 //! Turns tracepoints into rows.
 
 use schedlens_input::bytes::CPU_LIMIT;
-use schedlens_schedule::tables::Moment;
-use schedlens_tracepoints::events::{Event, Family, SwitchFields, WAKING, WakeupFields};
+use schedlens_schedule::tables::{DiskRequest, Moment};
+use schedlens_tracepoints::events::{
+    DiskFields, Event, Family, SwitchFields, WAKING, WakeupFields,
+};
 
 use super::interrupts::Which;
 use super::rows::Rows;
@@ -12,6 +14,8 @@ use super::wakeups::Wakeup;
 
 /// The CPU of whatever happens on none.
 const NO_CPU: i32 = -1;
+/// What the kernel counts disks in, whatever their own sectors are.
+const SECTOR_BYTES: i64 = 512;
 /// `CLONE_THREAD`: the new thread belongs to the process of its creator.
 const CLONE_THREAD: i64 = 0x1_0000;
 
@@ -178,6 +182,13 @@ impl Rows {
         Some(())
     }
 
+    /// The thread in which a tracepoint fired, unique in the database.
+    fn current_utid(&mut self, event: &Event, around: Around<'_>) -> Option<i64> {
+        let tid = event.common.current(around.raw).or(around.ids.map(|(_, tid)| tid))?;
+        let current = self.threads.now(tid, around.moment.cpu)?;
+        Some(self.threads.utid(current))
+    }
+
     #[inline(never)]
     fn rare(&mut self, family: &Family, event: &Event, around: Around<'_>) -> Option<()> {
         let (raw, moment) = (around.raw, around.moment);
@@ -224,10 +235,21 @@ impl Rows {
                 self.threads.attached(hierarchy, tid, ts, path.text(raw)?);
             }
             Family::Yield => {
-                let current_tid = event.common.current(raw).or(around.ids.map(|(_, tid)| tid));
-                let yielding = current_tid.and_then(|tid| self.threads.now(tid, moment.cpu));
-                let utid = yielding.map(|life| self.threads.utid(life));
+                let utid = self.current_utid(event, around);
                 self.current.sched_yield(moment, utid);
+            }
+            Family::PageFault => {
+                let utid = self.current_utid(event, around);
+                self.current.wait_event("page_fault", moment, utid, None);
+            }
+            Family::DiskIssue(fields) => {
+                let utid = self.current_utid(event, around);
+                self.current.wait_event("disk_issue", moment, utid, Some(request(fields, raw)?));
+            }
+            Family::DiskDone(fields) => {
+                // The thread that the interrupt of the disk happened to stop has nothing to do
+                // with it.
+                self.current.wait_event("disk_done", moment, None, Some(request(fields, raw)?));
             }
             Family::Priority { pid, old, new } => {
                 let changed = self.threads.now(pid.id(raw)?, NO_CPU);
@@ -285,6 +307,15 @@ impl Rows {
         }
         Some(())
     }
+}
+
+/// The request in a tracepoint of `block`; `None` if its raw data is too short.
+fn request(fields: &DiskFields, raw: &[u8]) -> Option<DiskRequest> {
+    Some(DiskRequest {
+        device: fields.device.read(raw)?,
+        sector: fields.sector.read(raw)?,
+        bytes: fields.sectors.read(raw)?.saturating_mul(SECTOR_BYTES),
+    })
 }
 
 /// Vectors are numbered below 0, so that none looks like the interrupt of a device.

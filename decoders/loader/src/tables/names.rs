@@ -8,7 +8,7 @@ pub(super) const MANIFEST: &str = "tables.json";
 pub(super) const SUFFIX: &str = ".arrow";
 
 /// Base tables of a recording. Session tables come from the session, `trace` from the manifest.
-pub(super) const TABLES: [&str; 26] = [
+pub(super) const TABLES: [&str; 27] = [
     "cpu",
     "machine_setting",
     "process",
@@ -24,6 +24,7 @@ pub(super) const TABLES: [&str; 26] = [
     "ideal_cpu_change",
     "qos_change",
     "sched_yield",
+    "wait_event",
     "interrupt_slice",
     "cpu_idle",
     "cpu_frequency",

@@ -31,6 +31,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "ideal_cpu_change": ("ts", "cpu", "tid"),
     "qos_change": ("ts", "cpu", "tid"),
     "sched_yield": ("ts", "cpu"),
+    "wait_event": ("ts", "cpu", "kind"),
     "interrupt_slice": ("ts", "cpu", "kind"),
     "cpu_idle": ("ts", "cpu"),
     "cpu_frequency": ("ts", "cpu"),

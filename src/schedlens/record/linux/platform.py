@@ -92,6 +92,7 @@ class Linux(Platform):
             )
         capture = perf.best_capture(
             light=request.light,
+            waits=bool(request.waits),
             cpus=online,
             memory_bytes=memory,
             buffer_bytes=None if requested is None else requested.size,

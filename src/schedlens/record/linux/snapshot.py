@@ -17,6 +17,8 @@ Row = dict[str, Any]
 
 # The columns of a CPU's line in /proc/stat; user and nice already include guest time.
 _STAT = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+# The files of /proc/pressure.
+_PRESSURES = ("cpu", "io", "memory", "irq")
 
 
 def take(edge: str, proc: Path = Path("/proc")) -> Row:
@@ -43,6 +45,7 @@ def take(edge: str, proc: Path = Path("/proc")) -> Row:
         "cgroups": groups,
         "shares": _shares(proc, groups),
         "autogroups": _autogroups(proc, threads),
+        "pressure": pressure_rows(proc),
     }
 
 
@@ -158,6 +161,25 @@ def _shares(proc: Path, groups: list[Row]) -> dict[str, int]:
         return {}
     found = {row["cgroup"]: cpu_shares.of_cgroup(row["cgroup"], hierarchies) for row in groups}
     return {cgroup: shares for cgroup, shares in found.items() if shares is not None}
+
+
+def pressure_rows(proc: Path) -> list[Row]:
+    """Rows of `snapshot_pressure` by resource: time since boot, in ns; none if the kernel lacks it.
+
+    `full_ns` is None if the kernel does not report it.
+    """
+    rows = []
+    for resource in _PRESSURES:
+        stalled: dict[bytes, int] = {}
+        try:
+            for line in (proc / "pressure" / resource).read_bytes().splitlines():
+                stalled[line.partition(b" ")[0]] = int(line.rpartition(b" total=")[2]) * 1000
+        except (OSError, ValueError):
+            continue
+        rows.append(
+            {"resource": resource, "some_ns": stalled.get(b"some"), "full_ns": stalled.get(b"full")}
+        )
+    return rows
 
 
 def _autogroups(proc: Path, threads: list[Row]) -> dict[str, str]:
