@@ -2,7 +2,9 @@
 
 It is info where the clock falls by 3 % or more from one core in use to all of them; a warning where
 cores were throttled for heat during the measurement. Y is info for each kernel; a warning where the
-interval of the measurement of Y is wider than 10 % of it, since work % is computed from it.
+interval of the measurement of Y is wider than 10 % of it, since work % is computed from it. With
+`--sustain`, it is info where the clock falls by 2 % or more under long load, with the whole
+interval above 0.
 """
 
 from __future__ import annotations
@@ -20,23 +22,30 @@ from schedlens.ask.findings import (
     clean,
     not_applicable,
 )
-from schedlens.output.wording import count, interval, percent
+from schedlens.output.wording import count, duration, interval, percent
 
 NEEDS = ("scaling",)
 METRIC: Metric = "measured"
-KINDS = ("clock_falls", "throttled_by_heat", "sibling_yield", "uncertain_yield")
+KINDS = (
+    "clock_falls",
+    "throttled_by_heat",
+    "sibling_yield",
+    "uncertain_yield",
+    "turbo_not_sustained",
+)
 
 Row = dict[str, Any]
 
 _FALLS_PCT = 3.0
 _WIDE = 0.10
+_TURBO_FALLS_PCT = 2.0
 
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """What the experiment `scaling` shows in addition to its curves, or that it was not run."""
     turbo = scope.rows("FROM scaling_clock")
     yields = scope.rows("FROM core_yield")
-    if not turbo and not yields:
+    if not turbo and not yields and not scope.rows("FROM turbo_sustained"):
         yield not_applicable("The experiment scaling was not run.")
         return
     clocked = [row for row in turbo if row["ghz"] is not None]
@@ -44,6 +53,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         yield _clock(clocked)
     elif turbo:
         yield not_applicable("The clock of the cores is not known.")
+    yield from _sustained(scope.rows("FROM turbo_sustained"))
     hot = sum(row["throttles"] or 0 for row in turbo)
     if hot:
         yield _found(
@@ -101,6 +111,27 @@ def _clock(turbo: list[Row]) -> Finding | Outcome:
         f"The clock does not fall by {percent(_FALLS_PCT)} or more from "
         f"{count(first['cores'], 'core')} in use to {last['cores']}: {first['ghz']:.3g} GHz, "
         f"{last['ghz']:.3g} GHz."
+    )
+
+
+def _sustained(rows: list[Row]) -> Iterable[Finding]:
+    """The number of active cores at which the clock falls most under long load."""
+    falls = [row for row in rows if row["fall_pct"] >= _TURBO_FALLS_PCT and row["fall_low_pct"] > 0]
+    if not falls:
+        return
+    worst = max(falls, key=lambda row: row["fall_pct"])
+    ends = interval(worst["sustained_low_ghz"], worst["sustained_high_ghz"])
+    watts = "" if worst["watts"] is None else f", at {worst['watts']:.3g} W"
+    yield _found(
+        "turbo_not_sustained",
+        "info",
+        f"Clock falls by {percent(worst['fall_pct'])} under sustained load",
+        f"With {count(worst['cores'], 'core')} active the clock falls from "
+        f"{worst['first_ghz']:.3g} GHz to {worst['sustained_ghz']:.3g} GHz{ends}, within "
+        f"{duration(worst['falling_s'] * 1e9)}{watts}.",
+        "Plan capacity with the sustained clock (`FROM turbo_sustained`); short benchmarks show "
+        "the first one.",
+        "FROM turbo_sustained",
     )
 
 

@@ -45,6 +45,13 @@ CREATE TABLE experiment_worker (
   instructions_per_iteration DOUBLE -- Instructions of an iteration, known for loops in assembly; NULL: unknown.
 );
 
+CREATE TABLE worker_clock (
+  trace_id BIGINT NOT NULL,        -- Recording of this cell.
+  worker INTEGER NOT NULL,         -- Number of the worker.
+  ns BIGINT NOT NULL,              -- End of a part of its interval, after the interval began.
+  ghz DOUBLE NOT NULL              -- Median clock of its core in that part, measured with 64 dependent additions.
+);
+
 CREATE TABLE worker_latency (
   trace_id BIGINT NOT NULL,        -- Recording of this cell.
   worker INTEGER NOT NULL,         -- Number of the worker.

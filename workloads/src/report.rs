@@ -3,6 +3,7 @@
 use std::process;
 
 use crate::clock::Clock;
+use crate::core_clock::{self, Reading};
 use crate::histogram::Histogram;
 use crate::json::{list, object};
 use crate::kernel::{Proof, Unit};
@@ -143,10 +144,24 @@ fn workers(outcome: &Outcome) -> Value {
             ("core_ghz_before", before.into()),
             ("core_ghz_during", during.into()),
             ("core_ghz_after", after.into()),
+            ("core_ghz_over_time", ghz_over_time(outcome, worker)),
             ("counts", object(worker.counts.iter().map(|(name, count)| (*name, (*count).into())))),
             ("latency", worker.latency.as_ref().map(latency).into()),
         ])
     }))
+}
+
+/// `[[ns after its interval began, median GHz since the part before], ...]`; null for a short run.
+fn ghz_over_time(outcome: &Outcome, worker: &WorkerResult) -> Value {
+    let at = |reading: &Reading| (outcome.map.mono_ns(reading.ticks), reading.cycle_ns);
+    // Not the readings before and after the interval.
+    let during = worker.cycles.get(1..worker.cycles.len().saturating_sub(1)).unwrap_or_default();
+    let readings: Vec<(i64, f64)> = during.iter().map(at).collect();
+    let parts = core_clock::over_time(&readings, worker.start_mono_ns, worker.end_mono_ns);
+    if parts.is_empty() {
+        return Value::Null;
+    }
+    list(parts.into_iter().map(|(ns, ghz)| Value::Array(vec![ns.into(), ghz.into()])))
 }
 
 /// `[[upper end of a bucket in ns, requests in it], ...]` of the buckets that are not empty.

@@ -37,6 +37,13 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     "were served, as JSON (docs/experiments.md).",
 )
 @click.option(
+    "--sustain",
+    "sustain_s",
+    type=float,
+    help="With --experiment scaling: also load 1, 2, 4, ... and all cores for SUSTAIN seconds, and "
+    "show the clock over time.",
+)
+@click.option(
     "--workload", shell_complete=completion.kernels,
     help="Run this kernel; see `schedlens workloads list`.",
 )  # fmt: skip

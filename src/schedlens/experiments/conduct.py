@@ -161,7 +161,9 @@ class Scaling(Experiment):
     def cells(self, topology: Topology) -> list[Cell]:
         request = self.request
         kernel = Load(request.workload or "sha256", request.variant)
-        made, self.missing = scaling.plan_cells(topology, kernel, request.threads)
+        made, self.missing = scaling.plan_cells(
+            topology, kernel, request.threads, request.sustain_s
+        )
         if why := self.host.no_energy():
             self.missing.append(why)
         return made

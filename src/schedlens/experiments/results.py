@@ -22,6 +22,8 @@ _ANSWERS = {
     "scaling": {
         "curve": "FROM scaling_curve",
         "clock": "FROM scaling_clock",
+        "sustained": "FROM turbo_sustained",
+        "over_time": "FROM turbo_over_time",
         "yield": "FROM core_yield",
         "table": "FROM use_of_cores",
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schedlens.errors import PlanError
-from schedlens.load.measured_cell import Cell, Load
+from schedlens.load.measured_cell import Cell, Facts, Load
 from schedlens.machine.topology import Cpu, Topology
 from schedlens.record import cells, placement, plan, thread_range
 from schedlens.record.cells import ALONE
@@ -15,6 +15,7 @@ SWEEP = "sweep"
 TABLE = "table"
 BOTH = "siblings"
 KNEE = "knee"
+TURBO = "turbo"
 
 # Kernels for the machine's calibration: their second threads gain differently.
 CALIBRATED = (
@@ -25,9 +26,12 @@ _TABLE = ("imul1", "imul2", "imul3")
 
 
 def plan_cells(
-    topology: Topology, kernel: Load, threads: str | None
+    topology: Topology, kernel: Load, threads: str | None, sustain_s: float | None = None
 ) -> tuple[list[Cell], list[str]]:
-    """The cells of one repeat, and what cannot be measured here. Raises `PlanError`."""
+    """The cells of one repeat, and what cannot be measured here. Raises `PlanError`.
+
+    `sustain_s` adds cells that run for so long, to see how the clock falls with heat and power.
+    """
     usable = topology.usable
     counts = thread_range.parse(threads or "1..max", len(usable))
     missing: list[str] = []
@@ -41,6 +45,8 @@ def plan_cells(
              placements=("physical",))
         for name in _TABLE
     ]  # fmt: skip
+    if sustain_s is not None:
+        made += [_sustained(kernel, cores[:count], sustain_s) for count in _active(len(cores))]
     made += [
         Cell(NAME, f"{name}-{kind or 'core'}-knee", KNEE, (cpu,), (Load(name),))
         for name in (f"imul{chains}" for chains in range(1, 11))
@@ -64,6 +70,19 @@ def plan_cells(
                 Cell(NAME, f"{load.label}-{core_type or 'core'}-both", BOTH, pair, (load, load))
             )
     return made, missing
+
+
+def _active(cores: int) -> list[int]:
+    """Numbers of active cores: powers of two, and all."""
+    powers = [1 << power for power in range(cores.bit_length())]
+    return sorted({count for count in (*powers, cores) if 1 <= count <= cores})
+
+
+def _sustained(kernel: Load, cpus: Sequence[int], seconds: float) -> Cell:
+    return Cell(
+        NAME, f"turbo-c{len(cpus):02d}", TURBO, tuple(cpus), (kernel,), threads=len(cpus),
+        facts=Facts(seconds=seconds), placements=("physical",),
+    )  # fmt: skip
 
 
 def _sweep(topology: Topology, kernel: Load, counts: Sequence[int]) -> list[Cell]:

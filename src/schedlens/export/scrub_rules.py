@@ -87,8 +87,8 @@ _OWN_WORDS = _WORDS | _listed(
     "add1 add8 imul_add ruler sha256 mem_seq mem_stride pointer_chase aes matmul scan serve "
     "pause spin_handoff simd scalar shani ce 1g 64m private shared lines fma plain closed "
     "open spin park pairs scaling smt boost handoff shards alone both core same_l2 same_llc "
-    "across_llc across_package p_beside_e two_cpus mpmc_queue atomic_counter spin_lock mutex "
-    "false_sharing same_line own_line"
+    "across_llc across_package p_beside_e two_cpus turbo service mpmc_queue atomic_counter "
+    "spin_lock mutex false_sharing same_line own_line"
 )
 _OWN_NUMBER = re.compile(r"(imul|cpu|[a-z])?\d{1,4}")
 _OWN_SEPARATOR = re.compile(r"[-+: ]+")

@@ -82,6 +82,13 @@ def _workers(
             [trace_id, number, int(bucket), int(count)]
             for bucket, count in worker.get("latency") or []
         ]
+    over_time = [
+        [trace_id, int(worker["worker"]), int(ns), float(ghz)]
+        for worker in recording.workload.get("workers", [])
+        for ns, ghz in worker.get("core_ghz_over_time") or []
+    ]
+    if over_time:
+        con.executemany("INSERT INTO worker_clock VALUES (?, ?, ?, ?)", over_time)
     if rows:
         con.executemany(
             f"INSERT INTO experiment_worker VALUES ({', '.join('?' * len(rows[0]))})", rows

@@ -65,6 +65,7 @@ class SavedRequest:
     stacks: str | None = None
     samples_hz: int | None = None
     load_report: str | None = field(default=None, metadata=ABSENT_IF_NONE)
+    sustain_s: float | None = field(default=None, metadata=ABSENT_IF_NONE)
     waits: bool | None = field(default=None, metadata=ABSENT_IF_NONE)
 
 

@@ -36,13 +36,14 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentChoice:
-    """The experiment, which pairs of kernels `pairs` measures, and what counts the requests of a
-    service."""
+    """The experiment, which pairs of kernels `pairs` measures, what counts the requests of a
+    service, and how long sustained turbo is measured, in seconds."""
 
     experiment: str | None = None
     full: bool = False
     pairs: tuple[str, ...] = ()
     load_report: str | None = None
+    sustain_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,8 @@ RECORDING_S = 10.0
 SAMPLES_HZ = {"linux": 99, "windows": 1_000}
 SHORTEST_S, LONGEST_S = 0.001, 86_400.0
 LONGEST_WARM_UP_S = 3_600.0
+# The clock over time has parts of at least a second.
+SHORTEST_SUSTAIN_S, LONGEST_SUSTAIN_S = 2.0, 3_600.0
 # Kernels that accept --depth, and those that accept --how.
 _DEEP = ("queue",)
 _WAITING = ("spin_handoff", "frame")
@@ -102,6 +104,7 @@ class Request(SavedRequest):
             full=choice.full,
             pairs=choice.pairs,
             load_report=choice.load_report,
+            sustain_s=choice.sustain_s,
             seed=random.SystemRandom().randrange(1 << 32) if experiment else 0,
             buffer_size=recorder.buffer_size,
             warm_up=_warm_up(sweep, experiment),
@@ -225,6 +228,14 @@ def _check_combination(subject: Subject, sweep: Sweep, choice: ExperimentChoice)
         raise PlanError(
             "--load-report requires --experiment smt-boost with --process, --pid or a command"
         )
+    if choice.sustain_s is not None:
+        if choice.experiment != "scaling":
+            raise PlanError("--sustain requires --experiment scaling")
+        if not SHORTEST_SUSTAIN_S <= choice.sustain_s <= LONGEST_SUSTAIN_S:
+            raise PlanError(
+                f"--sustain: {choice.sustain_s:g} is not between {SHORTEST_SUSTAIN_S:g} and "
+                f"{LONGEST_SUSTAIN_S:g} seconds"
+            )
     if sweep.cpus is not None and sweep.placements:
         raise PlanError("--cpus and --placement exclude each other: use one of them")
     if sweep.seconds is not None and not SHORTEST_S <= sweep.seconds <= LONGEST_S:

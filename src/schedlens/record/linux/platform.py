@@ -24,7 +24,7 @@ from schedlens.load.step_file import Overhead, StepFile
 from schedlens.machine import settings, topology
 from schedlens.machine.topology import Topology
 from schedlens.output.wording import minutes
-from schedlens.record import cells, host, workload_program
+from schedlens.record import alongside, cells, host, workload_program
 from schedlens.record.changes import Changes
 from schedlens.record.conductor import Conductor
 from schedlens.record.host import Host
@@ -163,7 +163,7 @@ class Linux(Platform):
         return Runner(job, self.capture)
 
     def cost_s(self, step: Step, request: Request) -> float:
-        seconds = (request.seconds or 10.0) + request.warm_up
+        seconds = (alongside.seconds(step, request.seconds) or 10.0) + request.warm_up
         has_baseline = (
             request.experiment is None
             and request.workload is not None

@@ -141,7 +141,9 @@ class Runner:
                 if other is not None:
                     took_ns = other.run(self._job.seconds)
                     program.interrupt()
-                program.wait_done((self._job.seconds or 0.0) + self._job.warm_up)
+                program.wait_done(
+                    (alongside.seconds(step, self._job.seconds) or 0.0) + self._job.warm_up
+                )
             end = _end(recorder)
             found = state.end()
             result = work_done.result(program.finish(), program.said, folder)
