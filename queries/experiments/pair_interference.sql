@@ -27,6 +27,24 @@ WITH
       b.cycles_per_iteration AS second_cycles,
       a.ipc AS first_ipc,
       b.ipc AS second_ipc,
+      a.l2_misses_per_1000 AS first_l2_misses_per_1000,
+      a.l3_misses_per_1000 AS first_l3_misses_per_1000,
+      a.l3_bound_pct AS first_l3_bound_pct,
+      a.memory_bound_pct AS first_memory_bound_pct,
+      a.retiring_pct AS first_retiring_pct,
+      a.bad_speculation_pct AS first_bad_speculation_pct,
+      a.frontend_pct AS first_frontend_pct,
+      a.backend_pct AS first_backend_pct,
+      a.port_pct AS first_port_pct,
+      b.l2_misses_per_1000 AS second_l2_misses_per_1000,
+      b.l3_misses_per_1000 AS second_l3_misses_per_1000,
+      b.l3_bound_pct AS second_l3_bound_pct,
+      b.memory_bound_pct AS second_memory_bound_pct,
+      b.retiring_pct AS second_retiring_pct,
+      b.bad_speculation_pct AS second_bad_speculation_pct,
+      b.frontend_pct AS second_frontend_pct,
+      b.backend_pct AS second_backend_pct,
+      b.port_pct AS second_port_pct,
       a.predicted_slowdown AS first_predicted,
       b.predicted_slowdown AS second_predicted,
       coalesce(a.predicted_basis, b.predicted_basis) AS predicted_basis,
@@ -64,6 +82,24 @@ WITH
       median(second_cycles) AS second_cycles,
       median(first_ipc) AS first_ipc,
       median(second_ipc) AS second_ipc,
+      median(first_l2_misses_per_1000) AS first_l2_misses_per_1000,
+      median(first_l3_misses_per_1000) AS first_l3_misses_per_1000,
+      median(first_l3_bound_pct) AS first_l3_bound_pct,
+      median(first_memory_bound_pct) AS first_memory_bound_pct,
+      median(first_retiring_pct) AS first_retiring_pct,
+      median(first_bad_speculation_pct) AS first_bad_speculation_pct,
+      median(first_frontend_pct) AS first_frontend_pct,
+      median(first_backend_pct) AS first_backend_pct,
+      median(second_l2_misses_per_1000) AS second_l2_misses_per_1000,
+      median(second_l3_misses_per_1000) AS second_l3_misses_per_1000,
+      median(second_l3_bound_pct) AS second_l3_bound_pct,
+      median(second_memory_bound_pct) AS second_memory_bound_pct,
+      median(second_retiring_pct) AS second_retiring_pct,
+      median(second_bad_speculation_pct) AS second_bad_speculation_pct,
+      median(second_frontend_pct) AS second_frontend_pct,
+      median(second_backend_pct) AS second_backend_pct,
+      arg_min(first_port_pct, repeat) AS first_port_pct,
+      arg_min(second_port_pct, repeat) AS second_port_pct,
       any_value(first_predicted) AS first_predicted,
       any_value(second_predicted) AS second_predicted,
       any_value(predicted_basis) AS predicted_basis,
@@ -150,6 +186,44 @@ SELECT
   first_ipc,
   -- Instructions per core cycle of the second; null if unknown.
   second_ipc,
+  -- L2 misses per 1000 instructions, of the first; null if not counted (cache_bound).
+  first_l2_misses_per_1000,
+  -- L3 misses per 1000 instructions, of the first; null if not counted (cache_bound).
+  first_l3_misses_per_1000,
+  -- Cycles stalled on loads that missed L2 and hit L3, percent, of the first; null if not counted (cache_bound).
+  first_l3_bound_pct,
+  -- Cycles stalled on loads that missed L3, percent, of the first; null if not counted (cache_bound).
+  first_memory_bound_pct,
+  -- Slots that retired operations, percent (top-down level 1), of the first; null if not counted (cache_bound).
+  first_retiring_pct,
+  -- Slots spent on operations that did not retire, percent, of the first; null if not counted (cache_bound).
+  first_bad_speculation_pct,
+  -- Slots without an operation from the front end, percent, of the first; null if not counted (cache_bound).
+  first_frontend_pct,
+  -- Slots that waited for the back end, percent, of the first; null if not counted (cache_bound).
+  first_backend_pct,
+  -- Micro-operations of the first on each counted execution port, percent of cycles, in the first
+  -- repeat in which they were counted; null if none was.
+  first_port_pct,
+  -- L2 misses per 1000 instructions, of the second; null if not counted (cache_bound).
+  second_l2_misses_per_1000,
+  -- L3 misses per 1000 instructions, of the second; null if not counted (cache_bound).
+  second_l3_misses_per_1000,
+  -- Cycles stalled on loads that missed L2 and hit L3, percent, of the second; null if not counted (cache_bound).
+  second_l3_bound_pct,
+  -- Cycles stalled on loads that missed L3, percent, of the second; null if not counted (cache_bound).
+  second_memory_bound_pct,
+  -- Slots that retired operations, percent (top-down level 1), of the second; null if not counted (cache_bound).
+  second_retiring_pct,
+  -- Slots spent on operations that did not retire, percent, of the second; null if not counted (cache_bound).
+  second_bad_speculation_pct,
+  -- Slots without an operation from the front end, percent, of the second; null if not counted (cache_bound).
+  second_frontend_pct,
+  -- Slots that waited for the back end, percent, of the second; null if not counted (cache_bound).
+  second_backend_pct,
+  -- Micro-operations of the second on each counted execution port, percent of cycles, in the first
+  -- repeat in which they were counted; null if none was.
+  second_port_pct,
 FROM measured
 LEFT JOIN median_rank() AS r ON r.n = measured.repeats
 LEFT JOIN median_rank() AS c ON c.n = len(measured.first_cycle_ratios)

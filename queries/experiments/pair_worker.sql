@@ -19,6 +19,13 @@ WITH
       ON d.trace_id = w.trace_id AND d.utid = w.utid AND d.ts >= w.start_ns AND d.ts < w.end_ns
     GROUP BY w.trace_id, w.worker
   ),
+  -- A worker is pinned, so it has one core type.
+  bound AS (
+    SELECT w.trace_id, w.worker, b.* EXCLUDE (trace_id)
+    FROM run_worker AS w
+    JOIN cache_bound() AS b ON b.utid = w.utid
+    QUALIFY row_number() OVER (PARTITION BY w.trace_id, w.worker ORDER BY b.dur DESC) = 1
+  ),
   ran AS (
     SELECT
       c.trace_id,
@@ -48,6 +55,15 @@ WITH
       e.predicted_slowdown,
       e.predicted_basis,
       d.is_disturbed,
+      bound.l2_misses_per_1000,
+      bound.l3_misses_per_1000,
+      bound.l3_bound_pct,
+      bound.memory_bound_pct,
+      bound.retiring_pct,
+      bound.bad_speculation_pct,
+      bound.frontend_pct,
+      bound.backend_pct,
+      bound.port_pct,
     FROM experiment_cell AS c
     JOIN experiment_worker AS e USING (trace_id)
     JOIN worker_throughput() AS t
@@ -55,6 +71,7 @@ WITH
     JOIN run ON run.trace_id = c.trace_id AND run.status = 'ok'
     LEFT JOIN place ON place.trace_id = c.trace_id AND place.cpu = t.cpu
     LEFT JOIN counted ON counted.trace_id = c.trace_id AND counted.worker = e.worker
+    LEFT JOIN bound ON bound.trace_id = c.trace_id AND bound.worker = e.worker
     LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
     WHERE c.experiment = 'pairs'
   ),
@@ -146,6 +163,24 @@ SELECT
   ran.predicted_basis,
   -- Whether other programs or the hypervisor disturbed the run; null if unknown.
   ran.is_disturbed,
+  -- L2 misses per 1000 instructions; null if not counted (cache_bound).
+  ran.l2_misses_per_1000,
+  -- L3 misses per 1000 instructions; null if not counted (cache_bound).
+  ran.l3_misses_per_1000,
+  -- Cycles stalled on loads that missed L2 and hit L3, percent; null if not counted (cache_bound).
+  ran.l3_bound_pct,
+  -- Cycles stalled on loads that missed L3, percent; null if not counted (cache_bound).
+  ran.memory_bound_pct,
+  -- Slots that retired operations, percent (top-down level 1); null if not counted (cache_bound).
+  ran.retiring_pct,
+  -- Slots spent on operations that did not retire, percent; null if not counted (cache_bound).
+  ran.bad_speculation_pct,
+  -- Slots without an operation from the front end, percent; null if not counted (cache_bound).
+  ran.frontend_pct,
+  -- Slots that waited for the back end, percent; null if not counted (cache_bound).
+  ran.backend_pct,
+  -- Micro-operations on each execution port that was counted, percent of cycles; null if none was.
+  ran.port_pct,
 FROM ran
 LEFT JOIN alone
   ON alone.label = ran.label
