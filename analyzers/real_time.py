@@ -55,6 +55,13 @@ WITH
     JOIN analysis_span AS w USING (trace_id)
     WHERE 100 * run_ns >= {RAN_PCT} * w.dur_ns OR longest_ns >= {RAN_NS}
   ),
+  -- Whoever is not seen to be switched in waits for this CPU only if it may use no other.
+  pinned AS (
+    SELECT trace_id, utid, any_value(cpus[1]) AS cpu
+    FROM affinity
+    GROUP BY trace_id, utid
+    HAVING bool_and(len(cpus) = 1) AND count(DISTINCT cpus[1]) = 1
+  ),
   held AS (
     SELECT hog.trace_id, hog.utid, r.utid AS victim,
       sum(clipped_ns(r.ts, r.dur, rt_slice.from_ns, rt_slice.to_ns))::BIGINT AS ns
@@ -63,7 +70,9 @@ WITH
     JOIN ready_slice AS r
       ON r.trace_id = rt_slice.trace_id
       AND r.ts < rt_slice.to_ns AND r.ts + r.dur > rt_slice.from_ns
-      AND coalesce(r.entered_cpu, rt_slice.cpu) = rt_slice.cpu AND r.utid <> hog.utid
+      AND r.utid <> hog.utid
+    LEFT JOIN pinned ON pinned.trace_id = r.trace_id AND pinned.utid = r.utid
+    WHERE coalesce(r.entered_cpu, pinned.cpu) = rt_slice.cpu
     GROUP BY ALL
   )
 SELECT
