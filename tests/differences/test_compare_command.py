@@ -34,12 +34,14 @@ max_increase = 30
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Recordings of the second case study of the demo: faulty, fixed, and other runs of both."""
+    """The second case study of the demo: faulty, fixed, and another run; `raw` has recordings."""
     folder = tmp_path_factory.mktemp("compared")
     for name, fixed, seed in (
         ("fault", False, 1), ("fixed", True, 1), ("fixed_again", True, 2),
     ):  # fmt: skip
-        compared_recordings.write(folder / name, fixed=fixed, seed=seed, seconds=3.0)
+        raw = folder / "raw" / name
+        compared_recordings.write(raw, fixed=fixed, seed=seed, seconds=3.0)
+        command("analyze", str(raw), "-o", str(folder / name), "--no-report")
     (folder / "rules.toml").write_text(RULES)
     return folder
 
@@ -125,18 +127,23 @@ def test_other_machine_exits_with_2(folder: Path, tmp_path: Path) -> None:
     assert "microcode differs between the sides" in done.stdout
 
 
-def test_analyzed_sessions_and_recordings_compare_alike(folder: Path, tmp_path: Path) -> None:
+def test_analyzed_sessions_and_recordings_compare_alike(folder: Path) -> None:
     shown = []
-    command("analyze", str(folder / "fixed"), "-o", str(tmp_path / "a"), "--no-report")
-    for a in (folder / "fixed", tmp_path / "a", tmp_path / "a" / "analysis.duckdb"):
-        done = command("schedlens", "compare", str(a), str(folder / "fault"), "--json")
+    analyzed = folder / "fixed"
+    for a, b in (
+        (folder / "raw" / "fixed", folder / "raw" / "fault"),
+        (analyzed, folder / "fault"),
+        (analyzed / "analysis.duckdb", folder / "fault"),
+    ):
+        done = command("schedlens", "compare", str(a), str(b), "--json")
         shown.append(json.loads(done.stdout)["differences"])
     assert shown[0] == shown[1] == shown[2]
 
 
 def test_kept_databases_answer_the_sql_of_a_difference(folder: Path, tmp_path: Path) -> None:
+    raw = folder / "raw"
     done = command(
-        "schedlens", "compare", str(folder / "fixed"), str(folder / "fault"), "--json",
+        "schedlens", "compare", str(raw / "fixed"), str(raw / "fault"), "--json",
         "--keep", str(tmp_path),
     )  # fmt: skip
     rows = json.loads(done.stdout)["differences"]
