@@ -7,7 +7,7 @@ CREATE TABLE sched_slice (
   ts BIGINT NOT NULL,              -- Switch-in.
   dur BIGINT NOT NULL,             -- Length of the slice.
   is_idle BOOLEAN NOT NULL,        -- True for a slice of the idle thread.
-  priority INTEGER,                -- Priority at switch-in; for a slice that began before the trace, at switch-out.
+  priority INTEGER,                -- Priority at switch-in; for a slice that began before the trace, at switch-out; NULL on Windows for one that began in a gap.
   end_reason VARCHAR,              -- exit, blocked, quantum_end, quantum_end_or_yield, yield, preempted, throttled_or_moved, runnable_other, unknown or trace_end; NULL for idle threads.
   ready_ns BIGINT,                 -- From ready to switch-in.
   wait_ns BIGINT,                  -- From switch-out to ready.

@@ -92,7 +92,9 @@ impl StateMachine {
             return None;
         };
         let left_censored = self.cpu(switch.cpu).left_censored;
-        if left_censored && self.cpu(switch.cpu).priority.is_none() {
+        // Windows lowers a raised priority while the thread runs: in a gap it may have been another.
+        let begun_in_gap = self.settings.source == Source::Etw && self.cpu(switch.cpu).from > BEGIN;
+        if left_censored && !begun_in_gap && self.cpu(switch.cpu).priority.is_none() {
             self.cpu(switch.cpu).priority = switch.prev_priority;
         }
         let left = Left::of(
