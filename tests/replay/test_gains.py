@@ -7,10 +7,11 @@ from planted import gains
 from schedlens.replay.prediction import Interval
 
 SEED = gains.FIRST_SEED
+FAULTS = ("carrier", "stutter_e", "stutter_shared")
 
 
 def test_predicted_gains_of_planted_faults_contain_the_truth() -> None:
-    played = list(gains.pairs(1, SEED, ("carrier", "stutter_e", "stutter_shared")))
+    played = list(gains.pairs(1, SEED, FAULTS, is_damaged=False, processes=1))
     assert [(pair.fault, pair.why, pair.is_within()) for pair in played] == [
         ("carrier", None, True),
         ("stutter_e", None, True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 from schedlens.errors import ChangeError
-from schedlens.replay import affinities, alterations, linux_rules, prediction
+from schedlens.replay import affinities, alterations, linux_rules, prediction, work
 from schedlens.replay.fidelity import Fidelity
 from schedlens.replay.prediction import Baseline, Refused
 from schedlens.replay.work import Work
@@ -151,10 +152,25 @@ def test_interval_is_as_wide_as_the_largest_error_of_the_process(
         assert found.value - found.low == pytest.approx(found.high - found.value)
         return (found.high - found.value) / found.value
 
+    assert base.recorded[0].goal is not None
+    chance = base.recorded[0].goal.variation
     exact = Fidelity(None, 0.0, 0.0, {"throughput": 0.0})
-    assert half_width(exact) == pytest.approx(prediction.LEAST_LINUX_ERROR)
-    assert half_width(replace(exact, ready_error=0.12)) == pytest.approx(0.12)
-    assert half_width(replace(exact, running_error=0.11)) == pytest.approx(0.11)
+    assert half_width(exact) == pytest.approx(math.hypot(prediction.LEAST_LINUX_ERROR, chance))
+    waits, runs = replace(exact, ready_error=0.12), replace(exact, running_error=0.11)
+    assert half_width(waits) == pytest.approx(math.hypot(0.12, chance))
+    assert half_width(runs) == pytest.approx(math.hypot(0.11, chance))
+
+
+def test_chance_shows_in_how_much_neighboring_parts_of_a_recording_differ() -> None:
+    def chance(amounts: list[float]) -> float:
+        parts = [(100 * place, 100 * place + 100, done, 1) for place, done in enumerate(amounts)]
+        return work._variation(parts, 0, 1000)
+
+    assert chance([50.0] * 10) == 0
+    # Neighbors differ by 20 of 100: a standard error of sqrt(200 / 10) of 100.
+    assert chance([90.0, 110.0] * 5) == pytest.approx(2.262 * 2**0.5 * 20**0.5 / 100)
+    # Of two phases only their border counts.
+    assert chance([60.0] * 5 + [140.0] * 5) < chance([90.0, 110.0] * 5) * 1.4
 
 
 def test_a_quota_can_be_set(con: duckdb.DuckDBPyConnection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import duckdb
@@ -124,6 +125,30 @@ def test_recording_that_cannot_tell_says_why(
         assert refusal(con, 2).startswith(why)
     finally:
         con.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize(("until_ms", "share"), [(100, 0.04), (1000, 0.28)])
+def test_unknown_time_widens_the_interval_or_is_too_long(
+    con: duckdb.DuckDBPyConnection, until_ms: int, share: float
+) -> None:
+    con.execute("BEGIN")
+    try:
+        # Of each frame of 10 ms, of which both threads together compute 10, the worker waits 4.
+        con.execute(
+            "UPDATE thread_state SET state = 'unknown' WHERE trace_id = 2 AND state = 'waiting' "
+            f"AND ts < {until_ms * MS} AND utid IN (SELECT utid FROM thread WHERE name = 'Worker')"
+        )
+        if share > fidelity.LIMIT:
+            assert re.match("for 2[89] % of the time of its threads it is unkn", refusal(con, 2))
+            return
+        base = baseline(con, 2)
+        assert base.unknown == pytest.approx(share, rel=0.05)
+        made = prediction.predict(base, [alterations.parse("work Worker=-50%")])
+    finally:
+        con.execute("ROLLBACK")
+    found = made.figure("mean")
+    assert found is not None
+    assert found.high == pytest.approx(found.value * (1 + base.unknown))
 
 
 def test_without_frames_work_is_predicted(con: duckdb.DuckDBPyConnection) -> None:

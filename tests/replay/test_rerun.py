@@ -9,7 +9,7 @@ import duckdb
 import pytest
 import reference_replay
 import simulated
-from planted import gains
+from planted import gain_truth, gains
 
 from schedlens import _decoders
 from schedlens.replay import alterations, programs, rerun
@@ -32,7 +32,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
         for fixed in (False, True)
     ]
     faults = ("parked_frames", "stutter_shared", "slow_presenter")
-    played += [(fault, gains.play(fault, gains.FIRST_SEED)) for fault in faults]
+    played += [(fault, gain_truth.play(fault, gains.FIRST_SEED)[0].simulation) for fault in faults]
     with simulated.simulated_database(tmp_path_factory.mktemp("rerun"), played) as con:
         yield con
 

@@ -8,7 +8,8 @@ import duckdb
 import pytest
 import simulated
 
-from schedlens.replay import alterations, fidelity, prediction, programs
+from schedlens.replay import alterations, fidelity, prediction, programs, spins
+from schedlens.replay.ops import Program
 from schedlens.simulate.engine import MS
 from schedlens.simulate.machine import machine
 from schedlens.simulate.rules import Rules
@@ -123,3 +124,24 @@ def test_thread_that_is_not_seen_to_spin_cannot_sleep_instead(
     made = prediction.predict(baseline(con, 1), [alterations.parse("sleep Worker")])
     assert made.why is not None
     assert made.why.startswith("Worker is not seen to spin")
+
+
+def blocked(late_ns: int) -> list[tuple[int, int]]:
+    """Twenty stretches of 40 to 59 us from each 100 us on, then waits up to the next."""
+    return [
+        (start + 40_000 + 1_000 * (place * 7 % 20) + late_ns, start + 100_000)
+        for place, start in enumerate(range(0, 2_000_000, 100_000))
+    ]
+
+
+@pytest.mark.parametrize(("mates", "number"), [({1: [], 2: []}, 20), ({1: [2], 2: [1]}, 0)])
+def test_workers_of_a_pool_that_end_together_do_not_spin(
+    mates: dict[int, list[int]], number: int
+) -> None:
+    threads = {
+        utid: Program(utid, utid, f"T {utid}", "game.exe", 1, 8, [0], None) for utid in (1, 2)
+    }
+    waits = {1: blocked(10), 2: blocked(0)}
+    found = spins.found(threads, {}, waits, mates, 2_000_000, 0.0)
+    assert len(found) == number - bool(number)
+    assert {(spin.utid, spin.by) for spin in found} == ({(1, 2)} if number else set())

@@ -250,6 +250,9 @@ def predicted(kind: str, folder: Path) -> tuple[float, float, float] | str:
     if found is None:
         return made.why or f"the unchanged replay misses {KINDS[kind].figure}"
     right = getattr(base.figures, KINDS[kind].figure)
+    goal = base.recorded[0].goal
+    errors = {name: round(error, 3) for name, error in base.fidelity.all().items()}
+    print(f"    errors {errors}, variation {goal.variation if goal else 0:.3f}", file=sys.stderr)
     return found.value / right, found.low / right, found.high / right
 
 

@@ -16,7 +16,7 @@ from schedlens.replay.work import Work
 # Above this error nothing is predicted.
 LIMIT = 0.10
 # The figures of frames that a replay must reproduce.
-DECISIVE = ("mean", "p50", "p95")
+DECISIVE = ("mean", "p50")
 WORK_FIGURES = ("throughput", "p50", "p95", "p99")
 # The definition of a stutter in frame_time.sql.
 STUTTER_RATIO, STUTTER_NS, NEIGHBORS = 1.5, 4_000_000, 15

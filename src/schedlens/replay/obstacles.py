@@ -7,23 +7,26 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from schedlens.replay import fidelity
 from schedlens.replay.recorded_programs import Recorded
 
 if TYPE_CHECKING:
     import duckdb
 
 TOO_FEW_FRAMES = "fewer than 10 frames with their presenting thread are recorded"
-# Unknown states of threads, and time of chains that end with the quantum, as shares of the
-# recording: above them nothing is predicted.
-UNKNOWN_LIMIT = 0.01
+# Time of chains that end with the quantum, as a share of the recording: above it nothing is
+# predicted.
 SPIN_LIMIT = 0.02
 # Threads that take turns may spin if they run more than so much longer in those frames than in
 # others, or if they wait less often, or fewer such frames are known.
 LONGER, LEAST_RUNS = 1.3, 5
 
 
-def obstacle(con: duckdb.DuckDBPyConnection, trace_id: int) -> tuple[str, str | None]:
-    """The label, and the reason that shows without reading the schedule."""
+def obstacle(
+    con: duckdb.DuckDBPyConnection, trace_id: int, process: str | None = None
+) -> tuple[str, str | None]:
+    """The label, and the reason that shows without reading the schedule. `process`: whose frames
+    count; None: those of all."""
     row = con.execute(
         "SELECT label, is_windows_source(source), coalesce(events_lost, 0), "
         "coalesce(buffers_lost, 0) FROM trace WHERE trace_id = ?",
@@ -36,8 +39,11 @@ def obstacle(con: duckdb.DuckDBPyConnection, trace_id: int) -> tuple[str, str | 
     if events or buffers:
         return label, f"the recorder lost {events} events and {buffers} buffers"
     frames = con.execute(
-        "SELECT count(*) FROM frame WHERE trace_id = ? AND utid IS NOT NULL AND dur_ns IS NOT NULL",
-        [trace_id],
+        "SELECT count(*) FROM frame AS f LEFT JOIN thread USING (utid) "
+        "LEFT JOIN process AS p ON p.upid = thread.upid "
+        "WHERE f.trace_id = $trace_id AND f.utid IS NOT NULL AND dur_ns IS NOT NULL "
+        "AND ($process IS NULL OR p.name = $process)",
+        {"trace_id": trace_id, "process": process},
     ).fetchone()
     if frames is None or frames[0] < 10:
         return label, TOO_FEW_FRAMES
@@ -63,6 +69,19 @@ def _other_scheduler(con: duckdb.DuckDBPyConnection, trace_id: int) -> str | Non
     return f"the recorded scheduler is {scheduler}, and the replay has the rules of EEVDF"
 
 
+def unknown_share(recorded: Recorded, owners: set[int | None]) -> float:
+    """The part of the time of the threads of some processes (upid) in which it is not known what
+    they did. Threads of which no run is known do nothing."""
+    own = [
+        program
+        for program in recorded.programs.values()
+        if program.upid in owners and program.running_ns
+    ]
+    unknown = sum(program.unknown_ns for program in own)
+    known = sum(sum(program.running_ns.values()) + program.ready_ns for program in own)
+    return unknown / max(unknown + known, 1)
+
+
 def unclear(
     con: duckdb.DuckDBPyConnection, recorded: Recorded, owners: set[int | None] | None = None
 ) -> str | None:
@@ -74,18 +93,8 @@ def unclear(
         if not recorded.frames:
             return "the threads that present frames have no recorded schedule"
         owners = {recorded.programs[utid].upid for utid in recorded.frames}
-    # Linux threads that have not run yet are unknown, and do nothing.
-    unknown = sum(
-        program.unknown_ns
-        for program in recorded.programs.values()
-        if recorded.linux is None or (program.upid in owners and program.running_ns)
-    )
-    known = sum(
-        sum(program.running_ns.values()) + program.ready_ns
-        for program in recorded.programs.values()
-    )
-    if unknown > UNKNOWN_LIMIT * max(known, 1):
-        return f"for {unknown / 1e6:.0f} ms it is unknown what threads did"
+    if (share := unknown_share(recorded, owners)) > fidelity.LIMIT:
+        return f"for {100 * share:.0f} % of the time of its threads it is unknown what they did"
     spun = 0
     turns: dict[int, str] = {}
     for utids, dur in con.execute(
@@ -93,9 +102,9 @@ def unclear(
     ).fetchall():
         members = [recorded.programs[utid] for utid in utids if utid in recorded.programs]
         own = {member.utid: member.upid for member in members if member.upid in owners}
-        # Fair threads share a CPU in this way whenever there are too few: those of different
-        # processes hardly wait for each other in a spin.
-        if own if recorded.linux is None else len(set(own.values())) < len(own):
+        # Threads share a CPU in this way whenever there are too few: those of different processes
+        # hardly wait for each other in a spin.
+        if len(set(own.values())) < len(own):
             spun += dur
             turns |= {member.utid: member.name for member in members}
     # What ends the spins of some threads is known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -72,6 +73,8 @@ class Baseline:
     fidelity: Fidelity
     unit: Literal["frames", "throughput", "responses"] = "frames"
     """What a gain is measured in, in the whole recording."""
+    unknown: float = 0.0
+    """The part of the time of the process in which its threads' states are unknown."""
 
     @property
     def decisive(self) -> str:
@@ -110,6 +113,9 @@ class Refused:
     label: str
     why: str
     fidelity: Fidelity | None = None
+    recorded: Recorded | None = None
+    main: int | None = None
+    """The thread that presents, or that ran longest of the process whose work counts."""
 
 
 def baseline(
@@ -122,29 +128,29 @@ def baseline(
     """Replays a recording unchanged and judges the result.
 
     The frames are those of `process`, by default of the thread that presents most. Without frames,
-    the work of `process` counts (`work.watched`).
+    or if `process` has none, its work counts (`work.watched`).
     """
-    label, why = obstacles.obstacle(con, trace_id)
+    label, why = obstacles.obstacle(con, trace_id, process)
     if why == obstacles.TOO_FEW_FRAMES:
         return _work_baseline(con, trace_id, label, process, progress)
     if why is not None:
         return Refused(label, why)
     recorded = programs.read(con, trace_id)
-    why = obstacles.unclear(con, recorded)
-    if why is not None:
-        return Refused(label, why)
     presenters = [
         utid for utid in recorded.frames if process in {None, recorded.programs[utid].process}
     ]
-    if not presenters:
+    presenter = max(presenters, key=lambda utid: len(recorded.frames[utid]), default=None)
+    why = obstacles.unclear(con, recorded)
+    if why is not None:
+        return Refused(label, why, None, recorded, presenter)
+    if presenter is None:
         return Refused(label, f"no thread of {process} presents frames")
-    presenter = max(presenters, key=lambda utid: len(recorded.frames[utid]))
     progress(0.4)
     outcome = rerun.replay(recorded)
     progress(0.6)
     errors = fidelity.compare(recorded, outcome, presenter)
     if (missed := _missed(errors)) is not None:
-        return Refused(label, missed, errors)
+        return Refused(label, missed, errors, recorded, presenter)
     every, replayed = [recorded], [fidelity.summary(outcome.frames[presenter])]
     if _has_range(recorded):
         for end in ("low", "high"):
@@ -154,7 +160,9 @@ def baseline(
                 every.append(other)
                 replayed.append(fidelity.summary(again.frames[presenter]))
     frames = fidelity.summary(recorded.frames[presenter])
-    return Baseline(every, replayed, presenter, frames, errors)
+    owners = {recorded.programs[utid].upid for utid in recorded.frames}
+    unknown = obstacles.unknown_share(recorded, owners)
+    return Baseline(every, replayed, presenter, frames, errors, "frames", unknown)
 
 
 def _missed(errors: Fidelity) -> str | None:
@@ -189,15 +197,21 @@ def _work_baseline(
     recorded = programs.read(con, trace_id, watched=watched)
     if recorded.goal is None or recorded.goal.work_ns < LEAST_WORK * recorded.duration_ns:
         return Refused(label, f"{watched.process} ran too little: name another with --process")
-    why = obstacles.unclear(con, recorded, {recorded.programs[utid].upid for utid in watched.utids})
+    members = [recorded.programs[utid] for utid in watched.utids if utid in recorded.programs]
+    busy = {
+        member.utid: (sum(member.running_ns.values()) + member.ready_ns) / recorded.duration_ns
+        for member in members
+    }
+    main = max(sorted(busy), key=lambda utid: busy[utid])
+    why = obstacles.unclear(con, recorded, {member.upid for member in members})
     if why is not None:
-        return Refused(label, why)
+        return Refused(label, why, None, recorded, main)
     progress(0.4)
     outcome = rerun.replay(recorded)
     progress(0.6)
     errors = fidelity.compare(recorded, outcome, None)
     if (missed := _missed(errors)) is not None:
-        return Refused(label, missed, errors)
+        return Refused(label, missed, errors, recorded, main)
     unchanged = fidelity.worked(recorded, outcome)
     every, replayed = [recorded], [] if unchanged is None else [unchanged]
     if _has_range(recorded):
@@ -207,12 +221,6 @@ def _work_baseline(
             if again is not None:
                 every.append(other)
                 replayed.append(again)
-    members = [recorded.programs[utid] for utid in watched.utids if utid in recorded.programs]
-    busy = {
-        member.utid: (sum(member.running_ns.values()) + member.ready_ns) / recorded.duration_ns
-        for member in members
-    }
-    main = max(sorted(busy), key=lambda utid: busy[utid])
     found = recorded.goal.recorded()
     responds = found.p95 is not None and busy[main] < BUSY_SHARE
     return Baseline(
@@ -222,6 +230,7 @@ def _work_baseline(
         found,
         errors,
         "responses" if responds else "throughput",
+        obstacles.unknown_share(recorded, {member.upid for member in members}),
     )
 
 
@@ -253,7 +262,7 @@ def predict(base: Baseline, wanted: Sequence[Change]) -> Prediction:
             continue
         right = getattr(base.frames, name)
         found = [right * getattr(after, name) / getattr(before, name) for before, after in made]
-        width = max(error, LEAST_ERROR)
+        width = max(error, LEAST_ERROR, base.unknown)
         frames[name] = Interval(found[0], min(found) * (1 - width), max(found) * (1 + width))
     mean = frames["mean"]
     gain = None if mean is None else 100 * (1 - mean.value / base.frames.mean)
@@ -278,6 +287,8 @@ def _predict_work(base: Baseline, wanted: Sequence[Change], texts: tuple[str, ..
     errors = base.fidelity.work or {}
     figures: dict[str, Interval | None] = {}
     least = _least_width(base)
+    goal = base.recorded[0].goal
+    variation = goal.variation if goal is not None else 0.0
     for name in fidelity.WORK_FIGURES:
         error, right = errors.get(name), getattr(base.figures, name)
         pairs = [(getattr(before, name), getattr(after, name)) for before, after in made]
@@ -285,7 +296,7 @@ def _predict_work(base: Baseline, wanted: Sequence[Change], texts: tuple[str, ..
             figures[name] = None
             continue
         ends = [right * after / before for before, after in pairs]
-        width = max(error, least)
+        width = math.hypot(max(error, least), variation)
         figures[name] = Interval(ends[0], min(ends) * (1 - width), max(ends) * (1 + width))
     decisive = figures[base.decisive]
     gain = None if decisive is None else 100 * base.better(base.decisive, decisive.value)
@@ -299,7 +310,7 @@ def _least_width(base: Baseline) -> float:
     something else changes, even where these errors cancel out in its throughput.
     """
     least = LEAST_ERROR if base.recorded[0].linux is None else LEAST_LINUX_ERROR
-    return max(least, base.fidelity.running_error, base.fidelity.ready_error)
+    return max(least, base.unknown, base.fidelity.running_error, base.fidelity.ready_error)
 
 
 def _variants(base: Baseline, wanted: Sequence[Change]) -> Iterator[tuple[Recorded, Any, str]]:

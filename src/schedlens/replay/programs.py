@@ -45,6 +45,8 @@ DISPLAY_RATES = (30, 60, 72, 75, 90, 100, 120, 144, 165, 240, 360)
 # A replay ends after this many times the length of the recording.
 LONGEST = 3
 ROWS_AT_ONCE = 20_000
+# Steps that are added to the loops of a process, so that they go on.
+MOST_ADDED = 300_000
 # Of the time before another thread ends a spin: how much is work, by the end of the range.
 HEADS = {"low": 0.0, "middle": 0.5, "high": 1.0}
 
@@ -306,7 +308,9 @@ class _Reader:
     def _spins(self, head: float) -> None:
         """What each spin waits for opens a gate just before it happens."""
         gate = max(self.needed, default=0)
-        known = spins.found(self.programs, self.acts, self.blocked, self.duration_ns, head)
+        known = spins.found(
+            self.programs, self.acts, self.blocked, self.mates, self.duration_ns, head
+        )
         for spin in known:
             gate += 1
             self.needed[gate] = 1
@@ -401,18 +405,25 @@ class _Reader:
                 flush()
                 ops.append(Op("sleep", end - start))
         act(1 << 62)
-        if self.watched is not None and self._goes_on(program.utid):
+        goes_on = self.watched is not None and self._goes_on(program.utid)
+        is_loop = is_watched and pacing.is_loop(ops) and self._lives_on(program.utid)
+        if goes_on and not is_loop:
             pending += LONGEST * self.duration_ns
         flush()
         if absolute:
             program.ops = pacing.completed(ops)
+        if is_loop:
+            most = MOST_ADDED // len(self.watched.utids if self.watched else ())
+            program.ops = pacing.continued(program.ops, self.duration_ns, LONGEST, most)
 
     def _goes_on(self, utid: int) -> bool:
         """Whether a thread can still run at the end of the recording."""
+        return self._lives_on(utid) and self.states[utid][-1][2] in {"running", "ready"}
+
+    def _lives_on(self, utid: int) -> bool:
+        """Whether a thread has not ended before the recording does."""
         states = self.states.get(utid)
-        if not states or states[-1][2] not in {"running", "ready"}:
-            return False
-        return bool(states[-1][1] >= self.duration_ns - LATE_NS)
+        return bool(states and states[-1][1] >= self.duration_ns - LATE_NS)
 
     def _is_timer(self, utid: int, end: int, reason: str | None) -> bool:
         """Whether a wait may have ended with a time. Linux does not record which interrupts are the
@@ -443,7 +454,8 @@ class _Reader:
             if state == "waiting" and self._is_timer(utid, end, reason)
         ]
         if len(found) < 4:
-            return True
+            # Few waits show no grid; that of a thread which presents is likely.
+            return utid in self.frames
         delays = [end - start for start, end in found]
         gaps = [after - before for (_, before), (_, after) in itertools.pairwise(found)]
         period = statistics.median(gaps)

@@ -50,29 +50,30 @@ def found(
     programs: Mapping[int, Program],
     acts: Mapping[int, Sequence[Act]],
     blocked: Mapping[int, Sequence[tuple[int, int]]],
+    mates: Mapping[int, Sequence[int]],
     duration_ns: int,
     head: float,
 ) -> list[Spin]:
     """The spins of all threads, in order of thread and time.
 
-    `acts`: time, kind and value of wakeups and Presents; `blocked`: waits. Which part of a stretch
+    `acts`: time, kind and value of wakeups and Presents; `blocked`: waits; `mates`: threads that
+    differ in a number only, and so end together if they share jobs. Which part of a stretch
     before the other thread acts is work is not recorded: up to the shortest time to the act.
     `head`: the share of that time that counts as work.
     """
     points = {utid: _points(acts.get(utid, ()), blocked.get(utid, ())) for utid in programs}
-    mates: dict[int | None, list[int]] = defaultdict(list)
+    near: dict[int | None, list[int]] = defaultdict(list)
     times: dict[int, dict[str, list[int]]] = {}
     for utid, program in programs.items():
-        mates[program.upid].append(utid)
+        near[program.upid].append(utid)
     made: list[Spin] = []
     for utid, program in programs.items():
-        if len(mates[program.upid]) < 2:
+        others = [one for one in near[program.upid] if one != utid and one not in mates[utid]]
+        if not others:
             continue
         for stretches in _stretches(points[utid], blocked.get(utid, ()), duration_ns):
             best: tuple[float, int, list[tuple[_Stretch, int]]] | None = None
-            for other in mates[program.upid]:
-                if other == utid:
-                    continue
+            for other in others:
                 if other not in times:
                     times[other] = _by_kind(points[other])
                 for known in times[other].values():
@@ -141,12 +142,15 @@ def _ended_by(
     """How much the time after these acts differs, and the act of each stretch; None if they do not
     end the stretches."""
     ended: list[tuple[_Stretch, int]] = []
+    left = len(stretches) - max(ACTS_SHARE * len(stretches), LEAST_STRETCHES)
     for stretch in stretches:
         first = bisect_left(times, stretch.start)
         if bisect_left(times, stretch.end) == first + 1:
             ended.append((stretch, times[first]))
-    if len(ended) < max(ACTS_SHARE * len(stretches), LEAST_STRETCHES):
-        return None
+            continue
+        left -= 1
+        if left < 0:
+            return None
     lengths = [stretch.end - stretch.start for stretch, _ in ended]
     after = [stretch.end - at for stretch, at in ended]
     spread = _spread(after)

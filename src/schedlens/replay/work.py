@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from schedlens.replay.fractions import quantile
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 # Throughput is this share of the work, by the time at which that was done: the last threads that
 # end do not decide.
 GOAL_SHARE = 0.9
+# Parts of a recording that show how much chance decides, and Student's t for 95 % of their number.
+BLOCKS, STUDENT = 10, 2.262
 # Below this many, percentiles of responses say nothing.
 LEAST_RESPONSES = 20
 
@@ -55,6 +59,9 @@ class Goal:
     """In order, by thread; without what began before the first wait of a thread."""
     by_thread: dict[int, float]
     """All work, ns."""
+    variation: float = 0.0
+    """Half of the 95 % interval of the ratio of two throughputs of this length, as a share, from
+    how much the recording's blocks differ."""
 
     def measured(self, took_ns: int, responses: Mapping[int, Sequence[int]]) -> Work:
         """The figures of a schedule that took so long for the goal."""
@@ -161,4 +168,30 @@ def goal(
     by_thread: dict[int, float] = {}
     for _, _, done, utid in parts:
         by_thread[utid] = by_thread.get(utid, 0.0) + done
-    return Goal(wanted, at_ns - min(part[0] for part in parts), answered, by_thread)
+    begin = min(part[0] for part in parts)
+    return Goal(wanted, at_ns - begin, answered, by_thread, _variation(parts, begin, at_ns))
+
+
+def _variation(parts: Sequence[tuple[int, int, float, int]], begin: int, end: int) -> float:
+    """Blocks of equal length are independent if they are long; the mean of each of two recordings
+    then has the standard error of its blocks, which the recorded ones show. Differences of
+    neighbors count (von Neumann): phases of a program are not chance."""
+    length = (end - begin) / BLOCKS
+    if length <= 0:
+        return 0.0
+    sums = [0.0] * BLOCKS
+    for since, until, done, _ in parts:
+        if until <= since:
+            continue
+        first = int((since - begin) / length)
+        last = int((until - begin) / length)
+        for place in range(first, min(last, BLOCKS - 1) + 1):
+            left, right = begin + place * length, begin + (place + 1) * length
+            inside = min(until, right) - max(since, left)
+            sums[place] += done * max(inside, 0.0) / (until - since)
+    mean = statistics.fmean(sums)
+    if mean <= 0:
+        return 0.0
+    squared = statistics.fmean((after - before) ** 2 for before, after in pairwise(sums)) / 2
+    error = math.sqrt(squared / BLOCKS) / mean
+    return STUDENT * math.sqrt(2) * error
