@@ -87,8 +87,8 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
                 f"to {duration(row['crowded_ready_ns'])}."
             ),
             advice=(
-                "Start fewer threads (compare the worker count with `nproc`), or run background "
-                "work at another time: no placement helps while every CPU is busy."
+                f"Start no more busy threads than the {row['cpus']} CPUs, or run background work "
+                "at another time: no placement helps while every CPU is busy."
             ),
             trace_id=row["trace_id"],
             cost_ns=row["crowded_ready_ns"],

@@ -71,6 +71,14 @@ GROUP BY utid
 """
 
 
+# By whether Windows scheduled the threads.
+_CHANGES = {
+    True: "widen its affinity (SetThreadAffinityMask) or raise its priority (SetThreadPriority).",
+    False: "widen its affinity (taskset -p), raise its priority (nice, chrt), or raise the "
+    "cpu.weight of its cgroup.",
+}
+
+
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The threads with the largest excess of ready time, or a conclusion."""
     asked = scope.call("thread_summary", process=scope.process)
@@ -80,6 +88,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         "coalesce(f.fair_ready_ns, 0) AS fair_ns, "
         "t.ready_ns - coalesce(f.crowded_ready_ns, 0) AS uncrowded_ns, "
         "w.start_ns, w.end_ns, w.dur_ns, trace.label, "
+        "is_windows_source(trace.source) AS is_windows, "
         "run.workload IS NOT NULL AS beside_workload, "
         "EXISTS (SELECT 1 FROM recorded_kind AS k WHERE k.trace_id = t.trace_id "
         "AND k.kind = 'all_threads' AND NOT k.recorded) AS own_only, "
@@ -113,8 +122,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             ),
             advice=(
                 "Check what it waited for (`FROM ready_obstacle`) and which threads ran instead "
-                "(`FROM worst_waits`); widen its affinity, raise its priority (nice, chrt), or "
-                "raise the cpu.weight of its cgroup."
+                f"(`FROM worst_waits`); {_CHANGES[row['is_windows']]}"
             ),
             trace_id=row["trace_id"],
             cost_ns=_excess(row),

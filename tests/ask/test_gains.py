@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,11 +16,11 @@ import frames_with_worker
 import pytest
 import simulated
 
-from schedlens.ask import added_up, gains
+from schedlens.ask import added_up, gains, judging
 from schedlens.ask.findings import Finding, Scope, ordered
 from schedlens.load.arrow_folder import simulated as arrow_folder
 from schedlens.replay.prediction import Baseline
-from schedlens.report import todo
+from schedlens.report import frame_cost, todo
 from schedlens.simulate import cases
 from schedlens.simulate.engine import MS
 from schedlens.simulate.machine import machine
@@ -94,6 +95,11 @@ def test_finding_of_a_recording_that_cannot_tell_keeps_its_cost(
     assert made.severity == "critical"
     assert made.no_gain_reason is not None
     assert made.no_gain_reason.startswith("AI 0 and AI 1 hand a CPU to each other only")
+    # What its affinity rules out, and which API, thread and value change it.
+    own = con.execute("SELECT tid FROM thread WHERE utid = ?", [made.utid]).fetchall()[0][0]
+    assert made.advice == (
+        f"a In this recording: SetThreadAffinityMask for AI 0 ({own}) of game.exe: CPUs 0-23."
+    )
     assert gains.error_rows(replays)[-1] == (2, "game.exe", None, None, made.no_gain_reason)
     assert [row[2] for row in gains.error_rows(replays)[:-1]] == [
         "mean", "p50", "p95", "p99", "running", "ready",
@@ -112,6 +118,20 @@ def test_thread_that_no_frame_waits_for_is_slack(con: duckdb.DuckDBPyConnection)
         (made,), _ = gains.weighed(Scope(con), [given])
         assert made.severity == "warning"
         assert made.detail == "d. No frame waits for it: this time is slack."
+    finally:
+        con.execute("ROLLBACK")
+
+
+def test_advice_names_apis_of_the_recorded_system(con: duckdb.DuckDBPyConnection) -> None:
+    def advice() -> str:
+        (found,) = judging.judge_all(Scope(con), only=["thread_summary"]).findings
+        return found.advice
+
+    assert "(SetThreadAffinityMask) or raise its priority (SetThreadPriority)" in advice()
+    con.execute("BEGIN")
+    try:
+        con.execute("UPDATE trace SET source = 'perf'")
+        assert "(taskset -p), raise its priority (nice, chrt)" in advice()
     finally:
         con.execute("ROLLBACK")
 
@@ -146,6 +166,21 @@ def test_recording_of_many_switches_is_left_to_what_if(
     assert made.no_gain_reason == gains.OUT_OF_TIME
 
 
+def test_loss_is_in_time_a_frame_where_frames_are_recorded() -> None:
+    found = {"cost_ns": 9 * MS, "bound": "exact", "cost_low_ns": None, "cost_high_ns": None}
+
+    def lost(frames: int | None, **values: object) -> str | None:
+        line = frame_cost.lost({**found, **values}, frames)
+        return line and line.replace("\u00a0", " ")
+
+    assert lost(3) == "Lost: 3 ms a frame, on average over 3 frames."
+    assert lost(3, bound="at_least") == "Lost: at least 3 ms a frame, on average over 3 frames."
+    ends = {"bound": "range", "cost_low_ns": 6 * MS, "cost_high_ns": 12 * MS}
+    assert lost(3, **ends) == "Lost: 2 ms to 4 ms a frame, on average over 3 frames."
+    assert lost(None) is None
+    assert lost(3, cost_ns=None) is None
+
+
 @pytest.mark.slow
 def test_analysis_stores_prints_and_shows_gains(tmp_path: Path) -> None:
     case = cases.CASES[1].play()
@@ -154,9 +189,12 @@ def test_analysis_stores_prints_and_shows_gains(tmp_path: Path) -> None:
         [BIN / "schedlens", "analyze", tmp_path / "path", "-o", tmp_path / "out"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "Predicted with 'priority game.exe/Worker 0=14': mean frame" in done.stdout.replace(
-        "\u00a0", " "
+    said = done.stdout.replace("\u00a0", " ")
+    assert "Predicted with 'priority game.exe/Worker 0=14': mean frame" in said
+    assert (
+        "SetThreadPriority for Worker 0 (16) of game.exe: base priority 14 instead of 11." in said
     )
+    assert re.search(r"Lost: at least \d[\d.]* (us|ms) a frame, on average over 2\d\d frames", said)
     with duckdb.connect(tmp_path / "out/analysis.duckdb", read_only=True) as con:
         found = con.execute(
             "SELECT fix, frame_ns, fixed_low_ns, fixed_frame_ns, fixed_high_ns FROM finding "

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from schedlens.ask.findings import Finding, Rank, Scope, Severity
 from schedlens.replay import advised, alterations, obstacles, prediction
 from schedlens.replay.fidelity import WORK_FIGURES
+from schedlens.replay.instructions import instruction
 from schedlens.replay.prediction import Baseline, Prediction, Refused
 
 # A recording with more context switches is not replayed by `analyze`; `what-if` does it.
@@ -102,7 +103,7 @@ def _tried(scope: Scope, trace_id: int, kinds: Set[str]) -> Tried:
     switches = scope.rows(f"SELECT count(*) AS n FROM context_switch WHERE trace_id = {trace_id}")[
         0
     ]["n"]
-    label, why = obstacles.obstacle(scope.con, trace_id)
+    label, why = obstacles.obstacle(scope.con, trace_id, process)
     most = MOST_SWITCHES
     if why == obstacles.TOO_FEW_FRAMES:
         most = MOST_WITHOUT_FRAMES
@@ -131,9 +132,15 @@ def _presenter(scope: Scope, trace_id: int) -> str | None:
 
 def _with_gain(finding: Finding, tried: Tried) -> Finding:
     base = tried.base
+    recorded = base.recorded[0] if isinstance(base, Baseline) else base.recorded
+    main = base.presenter if isinstance(base, Baseline) else base.main
+    if recorded is None or main is None:
+        return replace(finding, no_gain_reason=base.why if isinstance(base, Refused) else None)
+    texts = advised.texts_of(recorded, main, finding.kind, finding.utid)
+    if texts:
+        finding = replace(finding, advice=f"{finding.advice} {instruction(recorded, texts)}")
     if isinstance(base, Refused):
         return replace(finding, no_gain_reason=base.why)
-    texts = advised.texts_of(base, finding.kind, finding.utid)
     if not texts:
         return replace(finding, no_gain_reason=NO_CHANGE)
     if not _concerns(base, finding):

@@ -31,18 +31,19 @@ def changes(con: duckdb.DuckDBPyConnection, base: Baseline) -> list[Change]:
     """One change for each kind of advice, in the order of the findings. A change that would do
     nothing in this recording is left out."""
     texts: list[str] = []
+    recorded = base.recorded[0]
     for kind, utid in con.execute(
         "SELECT kind, utid FROM finding WHERE trace_id = ? ORDER BY finding_id",
-        [base.recorded[0].trace_id],
+        [recorded.trace_id],
     ).fetchall():
-        texts += texts_of(base, kind, utid)
+        texts += texts_of(recorded, base.presenter, kind, utid)
     return [parse(text) for text in dict.fromkeys(texts)]
 
 
-def texts_of(base: Baseline, kind: str, utid: int | None) -> list[str]:
-    """The changes that a finding of this kind advises, about this thread."""
-    recorded = base.recorded[0]
-    presenter = recorded.programs[base.presenter]
+def texts_of(recorded: Recorded, main: int, kind: str, utid: int | None) -> list[str]:
+    """The changes that a finding of this kind advises, about this thread. `main`: the thread that
+    presents, or that ran longest of the process whose work counts."""
+    presenter = recorded.programs[main]
     every = len(recorded.machine.numbers)
     texts: list[str] = []
     thread = recorded.programs.get(utid) if utid is not None else None
@@ -57,7 +58,7 @@ def texts_of(base: Baseline, kind: str, utid: int | None) -> list[str]:
     if kind in _PARKING and any(parked for _, _, parked, _ in recorded.parking):
         texts.append("parking=off")
     if kind in _BACKGROUND and recorded.linux is None:
-        texts += _background(base)
+        texts += _background(recorded, presenter)
     if kind in QUOTA:
         texts += _quotas(recorded)
     if kind in _SIBLINGS and recorded.machine.shared is not None:
@@ -75,12 +76,11 @@ def _quotas(recorded: Recorded) -> list[str]:
     ]
 
 
-def _background(base: Baseline) -> list[str]:
+def _background(recorded: Recorded, presenter: Program) -> list[str]:
     """EcoQoS for the other process that runs longest, on a machine with E cores."""
-    recorded = base.recorded[0]
     if "E" not in recorded.machine.types:
         return []
-    own = recorded.programs[base.presenter].process
+    own = presenter.process
     spent: dict[str, int] = {}
     for program in recorded.programs.values():
         if program.process and program.process != own and not program.eco:

@@ -15,7 +15,7 @@ from schedlens.load.store import Failure
 from schedlens.output import fitted, wording
 from schedlens.output.terminal import escape, plain
 from schedlens.output.wording import count
-from schedlens.report import todo
+from schedlens.report import frame_cost, todo
 
 # Characters of a query in the table of timings.
 _QUERY_WIDTH = 100
@@ -37,10 +37,11 @@ def facts(
     return {
         "database": str(database),
         "report": str(report) if report else None,
-        "traces": rows(
+        "traces": _with_frames(
+            scope,
             "SELECT trace_id, label, source, (duration_ns - first_ns) AS duration_ns, events_lost, "
             "start_ns AS window_start_ns, end_ns AS window_end_ns, kind AS window_kind "
-            "FROM trace JOIN analysis_window USING (trace_id) ORDER BY trace_id"
+            "FROM trace JOIN analysis_window USING (trace_id) ORDER BY trace_id",
         ),
         "findings": rows("SELECT * FROM finding ORDER BY finding_id"),
         "what_if": {
@@ -62,6 +63,15 @@ def facts(
         ],
         "next_queries": [row["query"] for row in rows(next_queries)],
     }
+
+
+def _with_frames(scope: Scope, sql: str) -> list[dict[str, Any]]:
+    """The recordings, each with the number of frames that costs are divided by; None without."""
+    traces = scope.rows(sql)
+    for row in traces:
+        most = frame_cost.most(scope.kept(frame_cost.question(scope, row["trace_id"])))
+        row["frames"] = most and most["frames"]
+    return traces
 
 
 # Queries that have an answer for this session, the more special ones first.
@@ -123,6 +133,7 @@ def show(facts: dict[str, Any]) -> None:
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
     for failure in facts["not_loaded"]:
         console.print(f"[red]not loaded[/] {escape(store.Failure(**failure).line)}")
+    frames = {trace["trace_id"]: trace["frames"] for trace in traces}
     shown: dict[str, int] = {}
     for finding in facts["findings"]:
         severity = finding["severity"]
@@ -130,7 +141,7 @@ def show(facts: dict[str, Any]) -> None:
         if finding["rank"] != Rank.ANSWER:
             shown[severity] = shown.get(severity, 0) + 1
         if shown.get(severity, 0) <= _MOST_SHOWN[severity]:
-            _show_finding(console, finding)
+            _show_finding(console, finding, frames.get(finding["trace_id"]))
     for severity, most in _MOST_SHOWN.items():
         more = shown.get(severity, 0) - most
         if more > 0:
@@ -169,7 +180,7 @@ def show_timings(timings: Timings) -> None:
         console.print(f"{timing.seconds:8.2f}  {escape(f'{timing.part:32}  {left}{query}')}")
 
 
-def _show_finding(console: Console, found: dict[str, Any]) -> None:
+def _show_finding(console: Console, found: dict[str, Any], frames: int | None = None) -> None:
     cost = ""
     if found["cost_ns"]:
         length = wording.unbroken(wording.duration(found["cost_ns"]))
@@ -184,9 +195,9 @@ def _show_finding(console: Console, found: dict[str, Any]) -> None:
         console.print(f"{_INDENT}[dim]{_hanging(console, line)}[/dim]")
     if len(lines) > _ADVICE_LINES:
         console.print(f"{_INDENT}[dim]and {len(lines) - _ADVICE_LINES} more lines: FROM finding[/]")
-    gain = todo.gain(found)
-    if gain is not None:
-        console.print(f"{_INDENT}{_hanging(console, gain)}")
+    for line in (frame_cost.lost(found, frames), todo.gain(found)):
+        if line is not None:
+            console.print(f"{_INDENT}{_hanging(console, line)}")
 
 
 def _hanging(console: Console, text: str) -> str:

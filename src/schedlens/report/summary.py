@@ -10,7 +10,7 @@ import duckdb
 from schedlens.ask.findings import SEVERITIES, Rank
 from schedlens.output.terminal import visible
 from schedlens.output.wording import count
-from schedlens.report import before_after, moment, todo
+from schedlens.report import before_after, frame_cost, moment, todo
 from schedlens.report import conclusion as session
 from schedlens.report.figures import short, units
 from schedlens.report.sections import Answer, View
@@ -121,12 +121,7 @@ def _per_frame(view: View, row: dict[str, Any]) -> dict[str, Any] | None:
     """What the finding cost a frame, on average over the frames of its recording."""
     if row["trace_id"] is None or row["cost_ns"] is None:
         return None
-    asked = view.call("frame_summary", trace_id=row["trace_id"], process=view.process)
-    most = min(
-        view.kept(asked),
-        key=lambda one: (-one["frames"], one["upid"] is None, one["upid"]),
-        default=None,
-    )
+    most = frame_cost.most(view.kept(frame_cost.question(view, row["trace_id"])))
     if most is None:
         return None
     return {
