@@ -52,7 +52,8 @@ SELECT
   counted.unknown_reason AS reason,
   -- What gives these functions names.
   CASE counted.unknown_reason
-    WHEN 'stripped' THEN 'Install the debug package of this file, or build it without `strip`'
+    WHEN 'stripped'
+      THEN 'Install the debug package of this file, or build it without `strip`'
     WHEN 'file_missing'
       THEN 'Analyze on the machine that recorded, or install the file at the same path'
     WHEN 'other_build'
@@ -61,8 +62,8 @@ SELECT
     WHEN 'kernel_hidden'
       THEN 'Record with `sudo sysctl kernel.kptr_restrict=0`, or analyze on the same running system'
     WHEN 'generated_code'
-      THEN 'Let the program write a perf map: node --perf-basic-prof, java with perf-map-agent, '
-        || 'DOTNET_PerfMapEnabled=1, python -X perf'
+      THEN 'Let the program write a perf map or a jitdump file: node --perf-basic-prof or '
+        || '--perf-prof, java with perf-map-agent, DOTNET_PerfMapEnabled=1, python -X perf'
     WHEN 'unmapped'
       THEN 'The address is in no recorded mapping: record with --stacks dwarf, or build with '
         || '-fno-omit-frame-pointer'

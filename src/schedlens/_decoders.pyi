@@ -105,6 +105,8 @@ class SymbolSources(TypedDict):
     perf_maps: list[str]
     debug: list[str]
     symbol_path: str
+    cache: tuple[str, str]
+    fetch: Callable[[str, str, str], bool] | None
 
 def load(
     paths: str | list[str],

@@ -17,6 +17,7 @@ from etl_bytes import (
     Buffer,
     Log,
     image,
+    ready,
     rsds,
     sampled_profile,
     stack_definition,
@@ -140,6 +141,31 @@ def test_a_stack_of_a_switch_is_that_of_the_thread_switched_in(tmp_path: Path) -
         assert covered == [("switch", 3, 1, 0)]
         ((quality,),) = con.execute("SELECT round(with_stack_pct) FROM trace_quality").fetchall()
         assert quality == 33
+
+
+def test_a_stack_of_a_wakeup_is_that_of_the_waker(tmp_path: Path) -> None:
+    # CPU 0: 8 wakes 9 at 20, and again at 30, without a stack; 9 runs from 40 on
+    records = [
+        *life(), *IMAGES,
+        switch(at(5), 0, 9, state=2, reason=0),
+        switch(at(10), 9, 8),
+        ready(at(20), 9),
+        stack_walk(at(21), at(20), IDS, IN_KERNEL),
+        stack_walk(at(22), at(20), IDS, IN_USER),
+        ready(at(30), 9),
+        switch(at(40), 8, 9),
+    ]  # fmt: skip
+    path = tmp_path / "made.etl"
+    path.write_bytes(_log(records).encoded())
+    found = Read(path)
+    assert stacks(found, "wakeup") == [(20, WHOLE), (30, None)]
+    tids = {row["utid"]: row["tid"] for row in found.of("thread")}
+    wakers = [(tids[row["waker_utid"]], tids[row["utid"]]) for row in found.of("wakeup")]
+    assert wakers == [(8, 9), (8, 9)]
+    with loaded(path, tmp_path) as con:
+        # The second wakeup changes nothing: the thread was ready already.
+        rows = con.execute("SELECT wakings, stack_id IS NOT NULL FROM waker_stack").fetchall()
+    assert rows == [(1, True)]
 
 
 def test_images_are_where_they_were_at_the_time_of_the_stack(tmp_path: Path) -> None:

@@ -50,8 +50,10 @@ def sampled(
 
 def functions(path: Path, *folders: Path) -> list[Row]:
     """Address, function, file, line, and why the name is unknown, with these symbol folders."""
+    nowhere = str(path.parent / "no cache")
     sources: SymbolSources = {
-        "kallsyms": None, "perf_maps": [], "debug": [], "symbol_path": ";".join(map(str, folders))
+        "kallsyms": None, "perf_maps": [], "debug": [], "symbol_path": ";".join(map(str, folders)),
+        "cache": (nowhere, nowhere), "fetch": None,
     }  # fmt: skip
     found: list[Row] = []
     with _decoders.load(str(path), 1, None, None, "made", sources) as loader:

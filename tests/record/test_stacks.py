@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
+import script_stacks
 import stack_program
 from conftest import command, needs_tracing
 
@@ -22,8 +21,6 @@ WAITS = {
     "reader": ("read", "writer", "write"),
     "waiter": ("wait", "caller", "signal"),
 }
-HEAD = re.compile(r"^\s*(\d+)/(\d+)\s+\[(\d+)\]\s+(\d+)\.(\d{9}):\s+(\S+):")
-FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((\S.*)\)$")
 
 
 @pytest.fixture(scope="module", params=["fp", "dwarf"])
@@ -117,69 +114,6 @@ def test_names_are_those_of_perf_script(con: duckdb.DuckDBPyConnection, session:
          "sleeper,taker,reader,waiter", "-F", "tid,pid,cpu,time,event,ip,sym,dso"],
         capture_output=True, text=True, check=True, timeout=300,
     ).stdout  # fmt: skip
-    first, *_ = con.execute("SELECT start_clock FROM trace").fetchall()[0]
-    expected = dict(script_stacks(text, first))
-    assert len(expected) > 200
-    found = recorded_stacks(con)
-    different: Counter[tuple[str, str]] = Counter()
-    functions = 0
-    for key, names in expected.items():
-        ours = [bare(name) for name in found.get(key, [])]
-        functions += len(names)
-        for name, own in zip(names, ours, strict=False):
-            if "[unknown]" not in name and name != own:
-                different[name, own] += 1
-        # Ours may go on where perf ends.
-        assert len(ours) >= len(names) - 1, (names, ours)
+    stacks, functions, different = script_stacks.differences(con, text)
+    assert stacks > 200
     assert different.total() <= 0.02 * functions, different.most_common(10)
-
-
-def recorded_stacks(con: duckdb.DuckDBPyConnection) -> dict[tuple[int, int], list[str]]:
-    """Functions by (CPU, time) of the switch, innermost first, without inlined ones."""
-    nodes = {
-        stack: (parent, frame, inlined)
-        for stack, parent, frame, inlined in con.execute(
-            "SELECT stack_id, parent_id, frame, is_inlined FROM stack_frame"
-        ).fetchall()
-    }
-    found = {}
-    for cpu, ts, stack in con.execute(
-        "SELECT cpu, ts, stack_id FROM context_switch WHERE stack_id IS NOT NULL"
-    ).fetchall():
-        names = []
-        node = stack
-        while node is not None:
-            node, frame, inlined = nodes[node]
-            if not inlined:
-                names.append(frame)
-        found[cpu, ts] = names
-    return found
-
-
-def script_stacks(text: str, first: int) -> Iterator[tuple[tuple[int, int], list[str]]]:
-    """(CPU, time) of each switch with its functions, innermost first."""
-    key: tuple[int, int] | None = None
-    names: list[str] = []
-    for line in [*text.splitlines(), ""]:
-        head = HEAD.match(line)
-        if head:
-            is_switch = head[6] == "sched:sched_switch"
-            at = int(head[4]) * 1_000_000_000 + int(head[5]) - first
-            key, names = ((int(head[3]), at) if is_switch else None), []
-        elif not line.strip():
-            if key and names:
-                yield key, names
-            key = None
-        else:
-            frame = FRAME.match(line)
-            if frame:
-                names.append(bare(frame[2]))
-
-
-def bare(name: str) -> str:
-    """A function without its version and offset, and without what distinguishes its aliases.
-
-    The C library has `read` as `__libc_read` and `__GI___libc_read`, too, all at one address.
-    """
-    plain = name.partition("@")[0].removesuffix("(inlined)").strip()
-    return plain.removeprefix("__GI_").lstrip("_").removeprefix("libc_")

@@ -134,6 +134,26 @@ def rsds(ts: int, pid: int, base: int, guid: bytes, age: int, name: str) -> byte
     return classic(IMAGE_ID, 36, 2, ts, payload, ids=(pid, 0xFFFFFFFF))
 
 
+# Microsoft-Windows-DotNETRuntime and its rundown, and their events of methods: a rundown at the
+# start has the number of a load, one at the end that of an unload.
+RUNTIME = bytes.fromhex("230d3ce1bccc124e931bd9cc2eee27e4")
+RUNDOWN = bytes.fromhex("1c0269a650c40946a0355af59af4df18")
+METHOD_LOAD, METHOD_UNLOAD = 143, 144
+
+
+def method(
+    ts: int, start: int, name: str, *, number: int = METHOD_LOAD, provider: bytes = RUNTIME,
+    size: int = 16, ids: tuple[int, int] = (100, 8),
+) -> bytes:  # fmt: skip
+    """MethodLoadVerbose of version 2, and the events with the same fields."""
+    namespace, _, own = name.rpartition(".")
+    payload = struct.pack("<QQQIII", 1, 2, start, size, 0x06000001, 1)
+    for text in (namespace, own, "void  ()"):
+        payload += text.encode("utf-16-le") + bytes(2)
+    payload += struct.pack("<HQQ", 8, 0, 0)
+    return event(provider, number, 2, ts, payload, ids=ids)
+
+
 def thread(ts: int, pid: int, tid: int, *, opcode: int = 3, version: int = 3) -> bytes:
     """Thread start, end, or rundown of a 64-bit system, with the fields of version 3."""
     payload = struct.pack("<II7QIBBBB", pid, tid, *[0] * 4, 0xF, 0, 0, 0, 8, 5, 2, 0)

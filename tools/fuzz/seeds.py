@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import dat_bytes
+import etl_bytes
 import pyarrow as pa
 import recording_writer
+from etl_drawn import at, life
 from xperf_lines import HEAD, ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +74,25 @@ _WINDOWS_ONLY: list[Event] = [
     {"ts": 86 * _US, "cpu": 0, "event": "affinity", "tid": 8, "mask": 1},
     {"ts": 87 * _US, "cpu": 0, "event": "unpark", "about": 1},
 ]  # fmt: skip
+
+# 8 wakes 9 and both are sampled, in an image with a PDB and in methods of .NET
+_CODE, _METHOD = 0x10000, 0x7FFE_0000
+_STACKS = [
+    *life(),
+    etl_bytes.image(at(0), 100, _CODE, 0x1000, r"\Device\HarddiskVolume3\a.exe"),
+    etl_bytes.rsds(at(0), 100, _CODE, bytes(range(16)), 1, "a.pdb"),
+    etl_bytes.method(at(1), _METHOD, "A.B"),
+    etl_bytes.switch(at(5), 0, 8, state=2, reason=0),
+    etl_bytes.ready(at(10), 9),
+    etl_bytes.stack_walk(at(11), at(10), (100, 8), [_CODE + 8, _METHOD + 8]),
+    etl_bytes.sampled_profile(at(20), 8, _METHOD + 8),
+    etl_bytes.stack_key(at(21), at(20), (100, 8), 7, kernel=False),
+    etl_bytes.switch(at(30), 8, 9),
+    etl_bytes.stack_walk(at(31), at(30), (100, 9), [2**64 - 64, 2**64 - 32]),
+    etl_bytes.method(at(40), _METHOD, "A.B", number=etl_bytes.METHOD_UNLOAD),
+    etl_bytes.image(at(41), 100, _CODE, 0x1000, "a.exe", hook=0x1402),
+    etl_bytes.stack_definition(at(50), 7, [_METHOD + 8, _CODE + 16]),
+]
 
 _GUID = bytes.fromhex("0403020106050807090a0b0c0d0e0f10")
 _MANIFEST = """<instrumentationManifest><provider name="P" guid="{01020304-0506-0708-090a-\
@@ -244,6 +265,9 @@ def seeds(folder: Path) -> Iterator[tuple[str, str, bytes]]:
     records = b"".join(bytes([cpu, 0]) + _part(part) for cpu, part in _buffers(etl))
     yield "etl_buffers", "merged", b"\0" + records
     yield "etl_schedule", "merged", b"\0" + records
+    stacks = bytes(2) + _part(etl_bytes.Buffer(_STACKS).content())
+    yield "etl_buffers", "stacks", b"\0" + stacks
+    yield "etl_schedule", "stacks", b"\0" + stacks
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
         written.writestr("a.etl", etl)

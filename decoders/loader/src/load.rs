@@ -162,6 +162,7 @@ fn load(
         of_chosen_threads: recording.of_chosen_threads(),
     });
     let mut chunks = recording.chunks(&batcher, request.trace_id, core_types(&cpus));
+    chunks.generated_code(&request.symbols.perf_maps);
     let mut on_progress = |read: u64| {
         progress.read.store(before + read, Ordering::Relaxed);
         progress.is_wanted()

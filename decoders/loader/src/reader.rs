@@ -1,6 +1,7 @@
 //! What the driver requires of a reader of any format.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -116,6 +117,8 @@ pub trait ChunkSource {
         &mut self,
         on_progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<Chunk>, DecodeError>;
+    /// Folders with copies of what just-in-time compilers wrote, set before the first chunk.
+    fn generated_code(&mut self, _folders: &[PathBuf]) {}
     /// The thread that had an id at a time (without a time: at the start), once all chunks are
     /// read.
     fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64>;

@@ -27,7 +27,7 @@ use schedlens_loader::format::{self, Format};
 use schedlens_loader::load::{Load, Request};
 use schedlens_loader::open::{decode_only as decode, inspect as inspect_files};
 use schedlens_loader::session;
-use schedlens_loader::stacks::Sources;
+use schedlens_loader::stacks::{Fetch, Sources};
 use schedlens_loader::{THREAD_NAME, without_panic};
 use schedlens_schedule::schema;
 use schedlens_symbols::SymbolPath;
@@ -164,7 +164,8 @@ impl Loader {
 impl Drop for Loader {
     fn drop(&mut self) {
         if let Some(load) = self.take() {
-            load.close();
+            // Its thread may be waiting for Python, to fetch a file.
+            Python::attach(|py| py.detach(|| load.close()));
         }
     }
 }
@@ -197,12 +198,25 @@ struct SymbolSources {
     debug: Vec<PathBuf>,
     /// Where PDB files are looked for, in the form of `_NT_SYMBOL_PATH`.
     symbol_path: String,
+    /// Folders with fetched files: PDB files, and files by build id.
+    cache: (PathBuf, PathBuf),
+    /// Fetches a file: kind, name, and identifier to whether it is there now. None: nothing is.
+    fetch: Option<Py<PyAny>>,
 }
 
 impl From<SymbolSources> for Sources {
     fn from(given: SymbolSources) -> Self {
-        let SymbolSources { kallsyms, perf_maps, debug, symbol_path } = given;
-        Self { kallsyms, perf_maps, debug, pdbs: SymbolPath::parse(&symbol_path) }
+        let SymbolSources { kallsyms, perf_maps, debug, symbol_path, cache, fetch } = given;
+        let mut pdbs = SymbolPath::parse(&symbol_path);
+        pdbs.push(cache.0);
+        let fetch = fetch.map(|fetch| {
+            Fetch(Arc::new(move |kind: &str, name: &str, id: &str| {
+                // A fetch that fails leaves functions without names.
+                Python::attach(|py| fetch.call1(py, (kind, name, id))?.extract(py))
+                    .unwrap_or_default()
+            }))
+        });
+        Self { kallsyms, perf_maps, debug, pdbs, debuginfod: vec![cache.1], fetch }
     }
 }
 

@@ -10,6 +10,8 @@ use object::Object;
 pub struct Places {
     /// Folders laid out like `/usr/lib/debug`, in order of preference.
     pub debug: Vec<PathBuf>,
+    /// Caches of debuginfod clients, in order of preference.
+    pub debuginfod: Vec<PathBuf>,
     /// Folder that replaces `/` in the paths of a recording; `None`: this machine's own.
     pub root: Option<PathBuf>,
 }
@@ -17,7 +19,22 @@ pub struct Places {
 impl Places {
     /// Those of this machine: `/usr/lib/debug`, and what a debuginfod client has already fetched.
     pub fn of_this_machine() -> Self {
-        Self { debug: vec![PathBuf::from("/usr/lib/debug")], root: None }
+        let of = |name| std::env::var_os(name).map(PathBuf::from);
+        let home = || of("HOME").map(|home| home.join(".cache"));
+        let cache = of("DEBUGINFOD_CACHE_PATH")
+            .or_else(|| Some(of("XDG_CACHE_HOME").or_else(home)?.join("debuginfod_client")));
+        Self {
+            debug: vec![PathBuf::from("/usr/lib/debug")],
+            debuginfod: cache.into_iter().collect(),
+            root: None,
+        }
+    }
+
+    /// A file of that build that a debuginfod client has fetched.
+    pub(crate) fn fetched_file(&self, build_id: &[u8]) -> Option<PathBuf> {
+        let hex = hex(build_id);
+        let found = self.debuginfod.iter().map(|folder| folder.join(&hex).join("executable"));
+        found.into_iter().find(|path| has_build_id(path, Some(build_id)))
     }
 
     /// The place of a file of the recording on this machine.
@@ -44,10 +61,8 @@ impl Places {
         let Some((first, rest)) = hex.split_at_checked(2) else { return Vec::new() };
         let name = format!("{first}/{rest}.debug");
         let installed = self.debug.iter().map(|folder| folder.join(".build-id").join(&name));
-        let cache = std::env::var_os("DEBUGINFOD_CACHE_PATH").map(PathBuf::from).or_else(|| {
-            Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/debuginfod_client"))
-        });
-        installed.chain(cache.map(|folder| folder.join(&hex).join("debuginfo"))).collect()
+        let fetched = self.debuginfod.iter().map(|folder| folder.join(&hex).join("debuginfo"));
+        installed.chain(fetched).collect()
     }
 
     fn by_link(&self, path: &Path, file: &object::File<'_>) -> Vec<PathBuf> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
 use object::{Object, ObjectSegment};
@@ -67,6 +67,27 @@ impl Image {
             .unwrap_or_else(|_| Err(unreadable("its debug information is damaged".to_owned())))
     }
 
+    /// As [`Image::open`]; where the file is missing or of another build, the one that a debuginfod
+    /// client has fetched. Returns the path, too.
+    ///
+    /// # Errors
+    /// As [`Image::open`].
+    pub fn of_build(
+        path: &Path,
+        build_id: Option<&[u8]>,
+        places: &Places,
+    ) -> Result<(Self, PathBuf), Missing> {
+        let own = Self::open(path, build_id, places).map(|image| (image, path.to_owned()));
+        let fetched = || places.fetched_file(build_id?);
+        match own {
+            Err(Missing::File | Missing::OtherBuild(_)) => match fetched() {
+                Some(path) => Self::open(&path, build_id, places).map(|image| (image, path)),
+                None => own,
+            },
+            _ => own,
+        }
+    }
+
     fn read(path: &Path, build_id: Option<&[u8]>, places: &Places) -> Result<Self, Missing> {
         let unreadable = |why: &dyn fmt::Display| Missing::Unreadable(why.to_string());
         let bytes = Mapped::open(path).map_err(|error| unreadable(&error))?;
@@ -118,6 +139,19 @@ impl Image {
             .map(|segment| (offset - segment.offset).wrapping_add(segment.address))
     }
 
+    /// The address that the file itself gives to the first byte of a mapping. Mappings begin at a
+    /// page, which may begin with the end of another segment: the one that is mapped is the one of
+    /// which most is.
+    pub fn address_of_mapping(&self, offset: u64, length: u64) -> Option<u64> {
+        let end = offset.saturating_add(length);
+        let mapped = |segment: &&Segment| {
+            let last = segment.offset.saturating_add(segment.size).min(end);
+            last.saturating_sub(segment.offset.max(offset))
+        };
+        let segment = self.segments.iter().max_by_key(mapped).filter(|found| mapped(found) > 0)?;
+        Some(offset.wrapping_sub(segment.offset).wrapping_add(segment.address))
+    }
+
     /// The functions at an address of the file, innermost first; empty if unknown.
     pub fn functions(&self, address: u64) -> Vec<Function> {
         catch_unwind(AssertUnwindSafe(|| {
@@ -151,4 +185,23 @@ fn functions(loader: &Loader, address: u64) -> Option<Vec<Function>> {
         found.extend(symbol.map(|name| Function { name, file: None, line: None }));
     }
     (!found.is_empty()).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // file  0 -------- 0x17d20 data, then code up to 0x5f6d0 at addresses that are 0x1000 larger
+    #[test]
+    fn a_mapping_belongs_to_the_segment_of_which_most_is_mapped() {
+        let segments = vec![
+            Segment { offset: 0, size: 0x17d20, address: 0 },
+            Segment { offset: 0x17d20, size: 0x479b0, address: 0x18d20 },
+        ];
+        let image = Image { segments, loaders: Vec::new(), has_lines: false, has_symbols: false };
+        assert_eq!(image.address_of_mapping(0, 0x18000), Some(0));
+        assert_eq!(image.address_of_mapping(0x17000, 0x49000), Some(0x18000));
+        assert_eq!(image.address_of_mapping(0x70000, 0x1000), None);
+        assert_eq!(image.address_of(0x17d20), Some(0x18d20));
+    }
 }

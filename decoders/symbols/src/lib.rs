@@ -8,6 +8,7 @@
 mod debug_file;
 mod function;
 mod image;
+pub mod jit_dump;
 mod kernel;
 pub mod pdb;
 mod perf_map;

@@ -28,6 +28,11 @@ impl SymbolPath {
         Self { folders }
     }
 
+    /// Adds a folder after the others.
+    pub fn push(&mut self, folder: PathBuf) {
+        self.folders.push(folder);
+    }
+
     /// Files that may be the PDB of that name, which is the path where it was linked or its last
     /// part; `id` is its signature and age.
     pub fn candidates(&self, name: &str, id: &str) -> Vec<PathBuf> {

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from schedlens.load import symbol_cache
 from schedlens.load.recording import Recording
 
 if TYPE_CHECKING:
@@ -35,4 +36,6 @@ def of(recording: Recording) -> SymbolSources:
         "perf_maps": [str(path) for path in (*maps, Path(tempfile.gettempdir())) if path.is_dir()],
         "debug": [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path],
         "symbol_path": os.environ.get(SYMBOL_PATH, ""),
+        "cache": (str(symbol_cache.pdbs()), str(symbol_cache.debug_files())),
+        "fetch": None,
     }

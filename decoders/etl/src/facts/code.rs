@@ -1,10 +1,11 @@
-//! What the records contain about code: images, what the keys of stacks stand for, and how often
+//! What the records contain about code: images, compiled methods, what the keys of stacks stand for, and how often
 //! samples are taken.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::facts::images::{self, Images};
+use crate::facts::methods::{self, Methods};
 use crate::facts::survey::class_hook;
 use crate::guid::Guid;
 use crate::payload::known;
@@ -37,6 +38,8 @@ struct Definition {
 pub struct Code {
     /// Files at addresses.
     pub images: Images,
+    /// Code that a runtime compiled.
+    pub methods: Methods,
     by_key: HashMap<u64, Vec<Definition>>,
     definitions: usize,
     known: HashMap<(u64, u64), u32>,
@@ -57,14 +60,21 @@ impl Code {
         [&images::HOOKS[..], &DEFINITIONS, &INTERVALS].concat()
     }
 
-    /// Classes that [`Code::take`] needs.
-    pub(crate) fn classes() -> [Guid; 4] {
-        [images::IMAGE, images::IMAGE_ID, images::SYSTEM_EX, STACK_WALK]
+    /// Classes and providers that [`Code::take`] needs.
+    pub(crate) fn classes() -> [Guid; 6] {
+        [
+            images::IMAGE,
+            images::IMAGE_ID,
+            images::SYSTEM_EX,
+            STACK_WALK,
+            methods::RUNTIME,
+            methods::RUNDOWN,
+        ]
     }
 
     /// Reads a record; `false` if it is not about code.
     pub(crate) fn take(&mut self, record: &Record<'_>) -> bool {
-        if self.images.take(record) {
+        if self.images.take(record) || self.methods.take(record) {
             return true;
         }
         let hook = match record.id {
@@ -130,6 +140,7 @@ impl Code {
     /// Call this after the last record, with the clock that makes ns of raw times.
     pub(crate) fn finish(&mut self, ns: impl Fn(i64) -> i64) {
         self.images.finish(&ns);
+        self.methods.finish(&ns);
         for found in self.by_key.values_mut() {
             found.sort_by_key(|definition| definition.ts);
             found.iter_mut().for_each(|definition| definition.ts = ns(definition.ts));

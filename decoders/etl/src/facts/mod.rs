@@ -6,6 +6,7 @@ pub mod description;
 pub mod images;
 pub(crate) mod inspection;
 pub mod manifests;
+pub mod methods;
 pub mod names;
 pub mod numbering;
 pub mod survey;

@@ -24,7 +24,7 @@ pub(super) fn finish(
     let manifests = &session.survey.manifests;
     let too_many = session.stacks.as_ref().map_or(0, |stacks| stacks.too_many);
     let code = session.code;
-    let counted: [(i64, &str, &str); 12] = [
+    let counted: [(i64, &str, &str); 13] = [
         (session.short_payloads, "payloads", "events shorter than any version of their layout"),
         (
             session.placeless,
@@ -66,6 +66,7 @@ pub(super) fn finish(
             "stacks",
             "left out, because the recording has too many different ones",
         ),
+        (code.methods.left_out, "methods", "of .NET left out, because the recording has too many"),
         (code.images.left_out, "images", "left out, because the recording has too many"),
     ];
     for (count, place, what) in counted {

@@ -2,6 +2,7 @@
 
 mod boundaries;
 mod chunks;
+mod code_changes;
 mod finish;
 mod inspection;
 mod life;

@@ -12,6 +12,7 @@ use schedlens_input::problem::Problems;
 use schedlens_schedule::pool::Pools;
 use schedlens_schedule::tables::Moment;
 
+use super::code_changes::CodeChanges;
 use super::lives::Lives;
 use super::state::cpus::{IDEAL_LIMIT, Scheduling};
 use super::state::filling::{Closed, Filling};
@@ -60,8 +61,8 @@ pub(super) struct Session<'a> {
     pub(super) closed: Closed,
     /// Images and the keys of stacks.
     pub(super) code: &'a Code,
-    /// The next change of images.
-    pub(super) next_image: usize,
+    /// What of it has happened so far.
+    pub(super) code_changes: CodeChanges,
     /// `None` if no stacks were recorded.
     pub(super) stacks: Option<Box<Stacks>>,
     pub(super) stack_counts: StackCounts,
@@ -104,7 +105,7 @@ impl<'a> Session<'a> {
             current: Filling { from_ns: i64::MIN, ..Filling::default() },
             closed: Closed::default(),
             code,
-            next_image: 0,
+            code_changes: CodeChanges::default(),
             stacks: None,
             stack_counts: StackCounts::default(),
             problems: Problems::default(),

@@ -90,14 +90,7 @@ impl Session<'_> {
         (event_ns, record_ns): (i64, i64),
     ) -> Option<i64> {
         let stacks = self.stacks.as_deref_mut()?;
-        let images = &self.code.images;
-        while let Some(change) = images.changes.get(self.next_image)
-            && change.ts <= event_ns
-        {
-            let image = change.image.and_then(|image| images.all.get(image as usize));
-            stacks.spaces.load(change.pid, change.base, image.cloned());
-            self.next_image += 1;
-        }
+        self.code_changes.apply(self.code, event_ns, &mut stacks.spaces);
         let read;
         let chain = match part.content {
             StackContent::Addresses(bytes) => {

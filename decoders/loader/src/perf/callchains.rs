@@ -8,7 +8,7 @@ use schedlens_perf_data::recording::Recording;
 use schedlens_perf_data::user_state::UserState;
 use schedlens_symbols::unwind::{Architecture, Registers};
 
-use crate::stacks::{Part, Stacks, UserPart};
+use crate::stacks::{Generated, Part, Stacks, UserPart};
 
 /// `PERF_COUNT_SW_DUMMY`: it counts nothing, and is there to carry other records.
 const DUMMY: u64 = 9;
@@ -25,6 +25,7 @@ pub(super) struct Callchains {
     /// Name of each event whose samples are rows of `sample`.
     sampled: Vec<Option<String>>,
     architecture: Option<Architecture>,
+    pub(super) generated: Generated,
 }
 
 impl Callchains {
@@ -41,7 +42,10 @@ impl Callchains {
                 (attr.kind != TYPE_TRACEPOINT && !is_dummy).then(|| plain_name(&event.name))
             })
             .collect();
-        Self { stacks, sampled, architecture }
+        // Compilers write times of the monotonic clock.
+        let start = recording.start_clock();
+        let start = (recording.clock_name() == "monotonic").then_some(start);
+        Self { stacks, sampled, architecture, generated: Generated::new(start) }
     }
 
     /// The name of an event whose samples are rows of `sample`.
@@ -56,6 +60,7 @@ impl Callchains {
         match kind {
             record::MMAP | record::MMAP2 => {
                 if let Some(mapping) = mapping::mapping(kind, misc, bytes) {
+                    self.generated.mapped(mapping.pid, &mapping.name);
                     stacks.spaces.map(mapping);
                 }
             }
@@ -66,6 +71,7 @@ impl Callchains {
             }
             record::COMM if misc & record::MISC_COMM_EXEC != 0 => {
                 if let Some(pid) = id(8) {
+                    self.generated.exec(pid);
                     stacks.spaces.exec(pid);
                 }
             }
@@ -79,8 +85,9 @@ impl Callchains {
     }
 
     /// The stack of a sample; `None` if it has none.
-    pub(super) fn stack(&mut self, attr: &Attr, pid: i32, bytes: &[u8]) -> Option<i64> {
+    pub(super) fn stack(&mut self, attr: &Attr, pid: i32, ts: i64, bytes: &[u8]) -> Option<i64> {
         let stacks = self.stacks.as_mut()?;
+        self.generated.apply(ts, &mut stacks.spaces);
         let chain = attr.callchain(bytes)?;
         let recorded = chain.bytes();
         let parts = chain.filter_map(|(context, address)| match context {

@@ -1,6 +1,7 @@
 //! A recording divided into chunks of base-table rows.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use arrow_schema::ArrowError;
 use schedlens_input::problem::Problems;
@@ -79,6 +80,11 @@ impl<'a> Chunks<'a> {
         let records = PerfRecords { merge: Merge::new(recording), rows };
         let feed = Feed::new(records, batcher, pools, chunk_rows);
         Self { recording, feed, problems: recording.problems.clone() }
+    }
+
+    /// Folders with copies of what just-in-time compilers wrote.
+    pub fn generated_code(&mut self, folders: &[PathBuf]) {
+        self.feed.records.rows.callchains.generated.folders = folders.to_vec();
     }
 
     /// Records read so far.

@@ -1,6 +1,7 @@
 //! perf.data, as the driver uses it.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -77,6 +78,10 @@ impl ChunkSource for Chunks<'_> {
         on_progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Option<Chunk>, DecodeError> {
         Ok(Chunks::next_chunk(self, on_progress)?)
+    }
+
+    fn generated_code(&mut self, folders: &[PathBuf]) {
+        Chunks::generated_code(self, folders);
     }
 
     fn utid_at(&self, tid: i64, ts: Option<i64>) -> Option<i64> {

@@ -325,7 +325,7 @@ impl<'a> Rows<'a> {
         }
         let done = self.linux.tracepoint(event, Around { raw: parts.raw, ids, moment })?;
         if attr.has_callchain() {
-            self.stack_of(attr, bytes, ids, done);
+            self.stack_of(attr, (moment.ts, bytes), ids, done);
         }
         if let Done::Switch { prev_tid, prev } = done {
             let tid = ids.map_or(-1, |(_, tid)| tid);
@@ -340,10 +340,16 @@ impl<'a> Rows<'a> {
 
     /// Adds the stack to the row that a tracepoint became.
     #[inline(never)]
-    fn stack_of(&mut self, attr: &Attr, bytes: &[u8], ids: Option<(i32, i32)>, done: Done) {
+    fn stack_of(
+        &mut self,
+        attr: &Attr,
+        (ts, bytes): (i64, &[u8]),
+        ids: Option<(i32, i32)>,
+        done: Done,
+    ) {
         let wanted = matches!(done, Done::Switch { .. } | Done::Wakeup);
         let Some((pid, _)) = ids.filter(|_| wanted) else { return };
-        let stack = self.callchains.stack(attr, pid, bytes);
+        let stack = self.callchains.stack(attr, pid, ts, bytes);
         match done {
             Done::Switch { .. } => self.linux.current.switches.stack(stack),
             Done::Wakeup => self.linux.current.wakeups.stack(stack),
@@ -366,7 +372,7 @@ impl<'a> Rows<'a> {
             self.linux.threads.belongs(life, pid);
         }
         let utid = life.map(|life| self.linux.threads.utid(life));
-        let stack = ids.and_then(|(pid, _)| self.callchains.stack(attr, pid, bytes));
+        let stack = ids.and_then(|(pid, _)| self.callchains.stack(attr, pid, moment.ts, bytes));
         let period = attr.period(bytes).and_then(|period| i64::try_from(period).ok());
         let event = self.callchains.sampled(merged.event).unwrap_or_default();
         self.linux.current.sample(moment, utid, (event, period), stack);

@@ -1,5 +1,6 @@
 //! Stacks of switches, wakeups and samples: interned while records are read, named at the end.
 
+mod generated;
 mod modules;
 mod resolve;
 mod rows;
@@ -13,9 +14,11 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use schedlens_perf_data::mapping::KernelCode;
 use schedlens_symbols::unwind::{Architecture, Registers};
 
+pub(crate) use self::generated::Generated;
 use self::modules::Kind;
-pub use self::resolve::Sources;
-use self::spaces::Spaces;
+pub(crate) use self::modules::Method;
+pub use self::resolve::{Fetch, Sources};
+pub(crate) use self::spaces::Spaces;
 use self::tree::{Frame, Tree};
 use self::unwinding::Unwinding;
 

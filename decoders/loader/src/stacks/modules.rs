@@ -1,6 +1,7 @@
 //! The files and other places that contain code.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use schedlens_etl::facts::images::Image;
 
@@ -28,6 +29,13 @@ pub(crate) enum Kind {
         /// The process.
         pid: i32,
     },
+    /// Code that a just-in-time compiler made for one function.
+    Method {
+        /// The function.
+        method: Arc<Method>,
+        /// The file in whose memory it is, if any.
+        file: Option<Arc<str>>,
+    },
     /// `[vdso]`, `[vsyscall]`: code that the kernel maps into each process.
     Special(String),
     /// No mapping of that address was recorded.
@@ -35,6 +43,15 @@ pub(crate) enum Kind {
         /// The process.
         pid: i32,
     },
+}
+
+/// A function that a just-in-time compiler made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Method {
+    /// Its name.
+    pub(crate) name: Arc<str>,
+    /// Address, file and line of parts of it, by address.
+    pub(crate) lines: Vec<(u64, Arc<str>, u32)>,
 }
 
 impl Kind {

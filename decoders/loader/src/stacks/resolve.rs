@@ -1,7 +1,9 @@
 //! Names of the functions in all stacks, once all records are read.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use schedlens_symbols::{
     Function, Image, KernelSymbols, Missing, PerfMap, Places, SymbolPath, pdb,
@@ -27,6 +29,30 @@ pub struct Sources {
     pub debug: Vec<PathBuf>,
     /// Where PDB files are looked for.
     pub pdbs: SymbolPath,
+    /// Caches of debuginfod clients besides the usual one.
+    pub debuginfod: Vec<PathBuf>,
+    /// What fetches missing files into the last of these places; `None`: nothing is fetched.
+    pub fetch: Option<Fetch>,
+}
+
+/// Fetches a file: `pdb` by name and identifier, `executable` or `debuginfo` by build id. Returns
+/// whether it is there now.
+#[derive(Clone)]
+pub struct Fetch(pub Arc<FetchFile>);
+
+/// Kind, name, and identifier.
+pub type FetchFile = dyn Fn(&str, &str, &str) -> bool + Send + Sync;
+
+impl fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fetch")
+    }
+}
+
+impl Sources {
+    fn fetch(&self, kind: &str, name: &str, id: &str) -> bool {
+        self.fetch.as_ref().is_some_and(|Fetch(fetch)| fetch(kind, name, id))
+    }
 }
 
 /// Why the functions of a module are unknown: the words of `frame_symbol.unknown_reason`.
@@ -50,6 +76,7 @@ mod reason {
 enum Namer {
     Image(Box<Image>),
     Kernel,
+    Method,
     Map(PerfMap),
     /// The functions at each address that is asked for.
     Pdb(HashMap<u64, Vec<Function>>),
@@ -62,6 +89,7 @@ impl Stacks {
     pub(crate) fn resolve(self, sources: &Sources) -> Named {
         let mut places = Places::of_this_machine();
         places.debug.extend(sources.debug.iter().cloned());
+        places.debuginfod.extend(sources.debuginfod.iter().cloned());
         let mut kernel = kernel_symbols(sources, self.spaces.kernel.as_ref());
         if let Some(kernel) = &mut kernel {
             for code in &self.kernel_code {
@@ -128,9 +156,18 @@ fn place(frame: &tree::Frame) -> u64 {
 fn namer(kind: &Kind, addresses: &[u64], sources: &Sources, places: &Places) -> Namer {
     match kind {
         Kind::Kernel => Namer::Kernel,
+        Kind::Method { .. } => Namer::Method,
         Kind::Image { image, .. } => match &image.pdb {
             None => Namer::Nothing(reason::UNKNOWN_PDB),
-            Some(pdb) => of_pdb(&pdb.name, &pdb.id(), addresses, sources),
+            Some(pdb) => {
+                let id = pdb.id();
+                match of_pdb(&pdb.name, &id, addresses, sources) {
+                    Namer::Nothing(_) if sources.fetch("pdb", &pdb.name, &id) => {
+                        of_pdb(&pdb.name, &id, addresses, sources)
+                    }
+                    namer => namer,
+                }
+            }
         },
         Kind::Special(_) => Namer::Nothing(reason::SPECIAL),
         Kind::Unknown { pid } | Kind::Anonymous { pid } => {
@@ -145,8 +182,7 @@ fn namer(kind: &Kind, addresses: &[u64], sources: &Sources, places: &Places) -> 
                 .map_or(Namer::Nothing(fallback), Namer::Map)
         }
         Kind::File { path, build_id } => {
-            let place = places.file(path);
-            match Image::open(&place, build_id.as_deref(), places) {
+            match of_file(&places.file(path), build_id.as_deref(), sources, places) {
                 Ok(image) => Namer::Image(Box::new(image)),
                 Err(Missing::File) => Namer::Nothing(reason::NO_FILE),
                 Err(Missing::OtherBuild(_)) => Namer::Nothing(reason::OTHER_BUILD),
@@ -154,6 +190,22 @@ fn namer(kind: &Kind, addresses: &[u64], sources: &Sources, places: &Places) -> 
             }
         }
     }
+}
+
+/// The file of that build, with its debug information as far as there is any.
+fn of_file(
+    path: &Path,
+    build_id: Option<&[u8]>,
+    sources: &Sources,
+    places: &Places,
+) -> Result<Image, Missing> {
+    let open = || Image::of_build(path, build_id, places).map(|(image, _)| image);
+    let fetch = |kind| build_id.is_some_and(|id| sources.fetch(kind, "", &hex(id)));
+    let image = match open() {
+        Err(Missing::File | Missing::OtherBuild(_)) if fetch("executable") => open()?,
+        found => found?,
+    };
+    if !image.has_lines() && fetch("debuginfo") { open() } else { Ok(image) }
 }
 
 /// The first PDB of that signature; otherwise why the best of those found is of no use.
@@ -209,6 +261,7 @@ fn rows_of(
                 .into_iter()
                 .collect(),
         },
+        Namer::Method => function_of(kind, place).into_iter().collect(),
         Namer::Map(map) => map
             .at(place)
             .map(|name| Function { name: name.to_owned(), file: None, line: None })
@@ -241,12 +294,25 @@ fn rows_of(
         .collect()
 }
 
+/// The function that a just-in-time compiler made.
+fn function_of(kind: &Kind, address: u64) -> Option<Function> {
+    let Kind::Method { method, .. } = kind else { return None };
+    let after = method.lines.partition_point(|(start, ..)| *start <= address);
+    let line = method.lines.get(after.wrapping_sub(1));
+    Some(Function {
+        name: method.name.to_string(),
+        file: line.map(|(_, file, _)| file.to_string()),
+        line: line.map(|(_, _, line)| *line),
+    })
+}
+
 fn module_name(kind: &Kind) -> Option<String> {
     match kind {
         Kind::File { path, .. } => Some(path.clone()),
         Kind::Image { image, .. } => Some(image.path.to_string()),
         Kind::Kernel => Some("[kernel]".to_owned()),
-        Kind::Anonymous { .. } => Some("[anonymous]".to_owned()),
+        Kind::Method { file: Some(path), .. } => Some(path.to_string()),
+        Kind::Anonymous { .. } | Kind::Method { file: None, .. } => Some("[anonymous]".to_owned()),
         Kind::Special(name) => Some(name.clone()),
         Kind::Unknown { .. } => None,
     }

@@ -1,13 +1,15 @@
 //! Which code is at which addresses of a process, now.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use schedlens_etl::facts::images::Image;
 use schedlens_perf_data::mapping::Mapping;
 
 use super::Part;
-use super::modules::{Kind, Modules};
+use super::modules::{Kind, Method, Modules};
 use super::tree::Frame;
 
 /// A mapping without its start.
@@ -27,7 +29,11 @@ type Maps = BTreeMap<u64, Mapped>;
 #[derive(Clone, Debug, Default)]
 struct Space {
     maps: Rc<Maps>,
+    /// What just-in-time compilers made, which is in front of what is mapped there.
+    methods: Rc<Maps>,
     version: u64,
+    /// It changes with each file.
+    files: u64,
 }
 
 /// The address spaces of all processes.
@@ -65,10 +71,13 @@ impl Spaces {
         if let Some(space) = self.by_pid.get(&pid) {
             return space.version;
         }
-        self.versions += 1;
-        let space = Space { maps: Rc::default(), version: self.versions };
-        self.by_pid.insert(pid, space);
-        self.versions
+        self.space_to_change(pid).version
+    }
+
+    /// The version of a process's files, which code of just-in-time compilers leaves alone.
+    pub(crate) fn files(&mut self, pid: i32) -> u64 {
+        self.version(pid);
+        self.by_pid.get(&pid).map_or(0, |space| space.files)
     }
 
     /// Code is mapped, in place of what was there.
@@ -97,16 +106,51 @@ impl Spaces {
             _ => 0,
         };
         let module = self.modules.number(kind);
-        let maps = self.maps_to_change(mapping.pid);
+        let maps = self.maps_to_change(mapping.pid, mapping.start..end);
         place(maps, mapping.start, Mapped { end, shift, module });
     }
 
-    fn maps_to_change(&mut self, pid: i32) -> &mut Maps {
+    fn space_to_change(&mut self, pid: i32) -> &mut Space {
         self.versions += 1;
         let version = self.versions;
         let space = self.by_pid.entry(pid).or_default();
         space.version = version;
+        space
+    }
+
+    /// The files of a process; those at these addresses are replaced, and so is compiled code.
+    fn maps_to_change(&mut self, pid: i32, replaced: Range<u64>) -> &mut Maps {
+        let space = self.space_to_change(pid);
+        space.files = space.version;
+        if space.methods.range(replaced.clone()).next().is_some() {
+            Rc::make_mut(&mut space.methods).retain(|start, _| !replaced.contains(start));
+        }
         Rc::make_mut(&mut space.maps)
+    }
+
+    /// A just-in-time compiler made a function at an address of a process; without a function,
+    /// what was there disappears.
+    pub(crate) fn compile(&mut self, pid: i32, code: Range<u64>, method: Option<Arc<Method>>) {
+        if code.is_empty() {
+            return;
+        }
+        let Some(method) = method else {
+            let space = self.space_to_change(pid);
+            Rc::make_mut(&mut space.methods).remove(&code.start);
+            return;
+        };
+        let around = self.maps(pid).and_then(|maps| at(maps, code.start));
+        let kind = around.and_then(|mapped| self.modules.kinds.get(mapped.module as usize));
+        let (file, shift) = match (kind, around) {
+            (Some(Kind::Image { image, .. }), Some(mapped)) => {
+                (Some(Arc::clone(&image.path)), mapped.shift)
+            }
+            _ => (None, 0),
+        };
+        let module = self.modules.number(Kind::Method { method, file });
+        let space = self.space_to_change(pid);
+        let mapped = Mapped { end: code.end, shift, module };
+        place(Rc::make_mut(&mut space.methods), code.start, mapped);
     }
 
     /// A file of Windows is loaded at an address of a process; process 0 is the kernel. Without a
@@ -121,7 +165,8 @@ impl Spaces {
             self.kernel_version += 1;
             &mut self.kernel_maps
         } else {
-            self.maps_to_change(pid.cast_signed())
+            let end = loaded.map_or(start, |(end, _)| end);
+            self.maps_to_change(pid.cast_signed(), start..end)
         };
         match loaded {
             Some((end, module)) => place(maps, start, Mapped { end, shift: start, module }),
@@ -151,16 +196,15 @@ impl Spaces {
     /// An address as a frame.
     pub(crate) fn frame(&mut self, pid: i32, part: Part, address: u64, returns: bool) -> Frame {
         let is_kernel = part == Part::Kernel || address >= KERNEL_HALF;
-        let maps = match is_kernel {
-            true => Some(&self.kernel_maps),
-            false => self.maps(pid),
+        // A call at the very end of a mapping returns to the byte after it.
+        let inside = address - u64::from(returns && address > 0);
+        let found = match is_kernel {
+            true => at(&self.kernel_maps, inside),
+            false => self
+                .by_pid
+                .get(&pid)
+                .and_then(|space| at(&space.methods, inside).or_else(|| at(&space.maps, inside))),
         };
-        let found = maps.and_then(|maps| {
-            // A call at the very end of a mapping returns to the byte after it.
-            let inside = address - u64::from(returns && address > 0);
-            let (_, mapped) = maps.range(..=inside).next_back()?;
-            (inside < mapped.end).then_some(*mapped)
-        });
         match found {
             Some(mapped) => Frame {
                 module: mapped.module,
@@ -173,6 +217,12 @@ impl Spaces {
             None => Frame { module: self.modules.number(Kind::Unknown { pid }), address, returns },
         }
     }
+}
+
+/// The mapping of an address.
+fn at(maps: &Maps, address: u64) -> Option<Mapped> {
+    let (_, mapped) = maps.range(..=address).next_back()?;
+    (address < mapped.end).then_some(*mapped)
 }
 
 /// Puts a mapping in place of whatever it overlaps.
@@ -235,6 +285,41 @@ mod tests {
         // A size that goes beyond the last address is damage.
         spaces.load(7, u64::MAX - 1, Some(image("b.dll")));
         assert_eq!(module(&mut spaces, 7, Part::Kernel, u64::MAX - 1), "Kernel");
+    }
+
+    #[test]
+    fn compiled_code_is_in_front_of_a_file_until_another_is_loaded_there() {
+        let mut spaces = Spaces::default();
+        spaces.load(7, 0x5000, Some(image("a.dll")));
+        let method = |name: &str| {
+            let lines = Vec::new();
+            Some(Arc::new(Method { name: Arc::from(name), lines }))
+        };
+        spaces.compile(7, 0x5010..0x5020, method("Main"));
+        spaces.compile(7, 0x9010..0x9020, method("Compiled"));
+        let files = spaces.files(7);
+        let found = |spaces: &mut Spaces, address| {
+            let frame = spaces.frame(7, Part::User, address, false);
+            match spaces.modules.kinds[frame.module as usize].clone() {
+                Kind::Method { method, file } => {
+                    (method.name.to_string(), file.as_deref().map(str::to_owned), frame.address)
+                }
+                Kind::Image { image, .. } => (image.path.to_string(), None, frame.address),
+                other => (format!("{other:?}"), None, frame.address),
+            }
+        };
+        let of =
+            |name: &str, file: Option<&str>, at| (name.to_owned(), file.map(str::to_owned), at);
+        assert_eq!(found(&mut spaces, 0x5010), of("Main", Some("a.dll"), 0x10));
+        assert_eq!(found(&mut spaces, 0x5020), of("a.dll", None, 0x20));
+        assert_eq!(found(&mut spaces, 0x901f), of("Compiled", None, 0x901f));
+        assert_eq!(spaces.files(7), files);
+        let version = spaces.version(7);
+        spaces.compile(7, 0x9010..0x9020, None);
+        assert_ne!(spaces.version(7), version);
+        assert_eq!(found(&mut spaces, 0x901f).0, "Unknown { pid: 7 }");
+        spaces.load(7, 0x5000, Some(image("b.dll")));
+        assert_eq!(found(&mut spaces, 0x5010), of("b.dll", None, 0x10));
     }
 
     fn mapped(end: u64, module: u32) -> Mapped {

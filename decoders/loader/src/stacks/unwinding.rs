@@ -50,7 +50,7 @@ impl Unwinding {
         user: &UserPart<'_>,
         into: &mut Vec<u64>,
     ) -> bool {
-        let version = spaces.version(pid);
+        let version = spaces.files(pid);
         if self.by_pid.get(&pid).is_none_or(|(known, _)| *known != version) {
             let unwinder = self.of_process(spaces, pid);
             self.by_pid.insert(pid, (version, unwinder));
@@ -72,12 +72,15 @@ impl Unwinding {
             let places = &self.places;
             let file = self.files.entry(mapped.module).or_insert_with(|| {
                 let place = places.file(path);
-                let image = Image::open(&place, build_id.as_deref(), places).ok();
-                let tables = image.as_ref().map(|_| Tables::of(&place)).unwrap_or_default();
-                File { tables, image }
+                match Image::of_build(&place, build_id.as_deref(), places) {
+                    Ok((image, place)) => File { tables: Tables::of(&place), image: Some(image) },
+                    Err(_) => File { tables: Tables::default(), image: None },
+                }
             });
             let offset = start.wrapping_sub(mapped.shift);
-            let address = file.image.as_ref().and_then(|image| image.address_of(offset));
+            let length = mapped.end.saturating_sub(*start);
+            let address =
+                file.image.as_ref().and_then(|image| image.address_of_mapping(offset, length));
             if let Some(address) = address {
                 let bias = start.wrapping_sub(address);
                 unwinder.add(path, *start..mapped.end, bias, &file.tables);
