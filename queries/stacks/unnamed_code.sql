@@ -53,9 +53,11 @@ SELECT
   -- What gives these functions names.
   CASE counted.unknown_reason
     WHEN 'stripped'
-      THEN 'Install the debug package of this file, or build it without `strip`'
+      THEN 'Install the debug package of this file, analyze with --debuginfod and DEBUGINFOD_URLS '
+        || 'set to the server of its distribution, or build it without `strip`'
     WHEN 'file_missing'
-      THEN 'Analyze on the machine that recorded, or install the file at the same path'
+      THEN 'Analyze on the machine that recorded, install the file at the same path, or analyze '
+        || 'with --debuginfod and DEBUGINFOD_URLS set to the server of its distribution'
     WHEN 'other_build'
       THEN 'The file has changed since: install its debug file by build id below '
         || '/usr/lib/debug/.build-id, or record again'
@@ -69,7 +71,8 @@ SELECT
         || '-fno-omit-frame-pointer'
     WHEN 'pdb_missing'
       THEN 'Put the PDB file with the signature ' || counted.build_id
-        || ' into a folder of _NT_SYMBOL_PATH'
+        || ' into a folder of _NT_SYMBOL_PATH, or, if it is one of Microsoft, analyze with '
+        || '--symbol-server https://msdl.microsoft.com/download/symbols'
     WHEN 'pdb_other_build'
       THEN 'The PDB file in _NT_SYMBOL_PATH is of another build: put the one with the signature '
         || counted.build_id || ' there'

@@ -82,6 +82,10 @@ class TopologyError(SchedlensError):
     """The system's description of its CPUs is missing or contradicts itself."""
 
 
+class SymbolServerError(SchedlensError):
+    """A server of debug files is named in a way that cannot be asked."""
+
+
 class SessionError(SchedlensError):
     """A session folder cannot be written, read or resumed."""
 

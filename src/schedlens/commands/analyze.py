@@ -66,6 +66,14 @@ if TYPE_CHECKING:
     help="Size of the timeline in the report: shares of every recording, and all slices around "
     "the findings, the stutters and the worst waits as far as they fit.",
 )  # fmt: skip
+@click.option(
+    "--symbol-server", "symbol_servers", multiple=True, metavar="URL",
+    help="Fetch missing PDB files of Windows recordings from this symbol server: docs/stacks.md.",
+)  # fmt: skip
+@click.option(
+    "--debuginfod", is_flag=True,
+    help="Fetch missing debug files by build id from the servers in DEBUGINFOD_URLS.",
+)  # fmt: skip
 @click.option("--timings", "show_timings", is_flag=True, help="Print how long each query took.")
 @click.option("--no-report", is_flag=True, help="Database and findings only.")
 @click.option("--json", "as_json", is_flag=True, help="The findings and loads as one JSON object.")
@@ -88,6 +96,8 @@ def analyze(
     machine: str | None,
     build: str | None,
     report_budget: str,
+    symbol_servers: tuple[str, ...],
+    debuginfod: bool,
     show_timings: bool,
     no_report: bool,
     as_json: bool,
@@ -109,6 +119,7 @@ def analyze(
     from schedlens.errors import NothingLoadedError
     from schedlens.experiments import results
     from schedlens.load import calibration, recording
+    from schedlens.load import symbol_servers as names
     from schedlens.machine import memory
     from schedlens.output import terminal
     from schedlens.output.progress import bar
@@ -122,7 +133,8 @@ def analyze(
     questions = pipeline.Questions(process, window, only, step)
     questions.check()
     budget = memory.size(report_budget)
-    recordings = recording.gather(paths)
+    servers = names.asked(symbol_servers, debuginfod=debuginfod)
+    recordings = [known.with_names_from(servers) for known in recording.gather(paths)]
     if topology is not None:
         from schedlens.load import described_machine
 
@@ -214,6 +226,8 @@ def analyze(
             click.echo(terminal.plain(said))
         if show_timings:
             overview.show_timings(timings)
+    for line in servers.lines() if servers else ():
+        click.echo(terminal.visible(f"analyze: {line}"), err=True)
     if unread:
         said = f"analyze: not all was read: {'; '.join(unread)}"
         click.echo(terminal.visible(said), err=True)

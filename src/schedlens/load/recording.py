@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schedlens.errors import NothingToReadError, SessionError
 from schedlens.load import scrubbed_file, session_file, step_file
@@ -15,6 +15,9 @@ from schedlens.load.frames import presentmon, program_stamps
 from schedlens.load.session_file import SessionFile
 from schedlens.load.step_file import StepFile
 from schedlens.machine.topology import SavedTopology
+
+if TYPE_CHECKING:
+    from schedlens.load.symbol_servers import Servers
 
 # workload.json, the snapshots and watch.json, which pass to the tables row by row.
 Json = dict[str, Any]
@@ -52,6 +55,8 @@ class Recording:
     """More files of the same recording: those of Windows programs, next to the kernel's."""
     scrubbed: int | None = None
     """Its number in the scrubbed recording `trace`, which may contain several."""
+    servers: Servers | None = None
+    """Where files with the names of its functions are fetched from, if the user asks."""
 
     @property
     def files(self) -> list[str]:
@@ -66,6 +71,10 @@ class Recording:
     def described(self, topology: SavedTopology) -> Recording:
         """The same recording with another machine."""
         return replace(self, topology=topology)
+
+    def with_names_from(self, servers: Servers | None) -> Recording:
+        """The same recording with other servers of debug files."""
+        return replace(self, servers=servers)
 
     @property
     def samples(self) -> Path | None:

@@ -37,5 +37,5 @@ def of(recording: Recording) -> SymbolSources:
         "debug": [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path],
         "symbol_path": os.environ.get(SYMBOL_PATH, ""),
         "cache": (str(symbol_cache.pdbs()), str(symbol_cache.debug_files())),
-        "fetch": None,
+        "fetch": recording.servers.fetch if recording.servers else None,
     }
