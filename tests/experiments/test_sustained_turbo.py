@@ -43,8 +43,8 @@ def test_fall_of_the_clock_has_expected_numbers_with_injected_clocks(tmp_path: P
         # The machine is faster by 0.01 GHz in each repeat.
         more = step.repeat / 100
         ghz = [4.6 if one else 4.0 - min(second, 30) / 30 for second in range(1, 61)]
-        over_time = [[n * SECOND, value + more] for n, value in enumerate(ghz, 1)]
-        workers[step.name] = [{"core_ghz_over_time": over_time}] * step.cell.threads
+        parts = [[n * SECOND, value + more] for n, value in enumerate(ghz, 1)]
+        workers[step.name] = [{"core_ghz_over_time": parts}] * step.cell.threads
         if not one:
             power[step.name] = {"energy": {"package-0": 15.0}, "energy_ns": SECOND // 10}
     folder = experiment_session.write(

@@ -52,6 +52,7 @@ def read(con: duckdb.DuckDBPyConnection, session: SessionFile | None) -> Json | 
     for name in names:
         answers = _ANSWERS.get(name, {})
         found[name] = {key: _rows(con, query) for key, query in answers.items()}
+        found[name]["cell_clock"] = _rows(con, f"FROM cell_clock WHERE experiment = '{name}'")
     if "pairs" in names:
         found["pairs"]["pointer_chase"] = _chase(con)
     return found
