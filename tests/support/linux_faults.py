@@ -126,9 +126,9 @@ def hog() -> None:
     for _ in children:
         os.read(ready[0], 1)
     # The starved one starts its own clock late: the parent's clock counts for all.
-    begin = time.monotonic_ns().to_bytes(8, "little")
+    now = time.monotonic_ns().to_bytes(8, "little")
     for start in reversed(starts):
-        os.write(start, begin)
+        os.write(start, now)
     for child in children:
         os.waitpid(child, 0)
 
