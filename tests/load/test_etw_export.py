@@ -33,7 +33,7 @@ from schedlens.load.recording import Recording
 # No source in TraceProcessor, or nothing of it belongs to a Windows recording.
 NOT_WRITTEN = {
     "migration", "priority_change", "affinity_change", "ideal_cpu_change", "qos_change",
-    "sched_yield", "record_count",
+    "sched_yield", "record_count", "wait_event",
 }  # fmt: skip
 
 START_CLOCK, HZ = 5_000_000, 10_000_000

@@ -89,7 +89,7 @@ def test_wrong_requests_print_one_line(
 SAMPLES = {
     "experiment": "pairs", "placements": "default", "how": "spin", "target": "linux",
     "recorder": "wpr", "seconds": "1", "warm_up": "1", "repeats": "1", "depth": "1", "pid": "1",
-    "ring_s": "1", "stacks": "fp", "samples_hz": "99",
+    "ring_s": "1", "sustain_s": "2", "stacks": "fp", "samples_hz": "99",
     "stop_on_frame_ms": "1", "stop_on_ready_ms": "1", "stop_on_cpu_pct": "1", "incidents": "1",
     "stop_on_command": "true", "frames": __file__,
 }  # fmt: skip

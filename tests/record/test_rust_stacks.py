@@ -72,5 +72,6 @@ def test_stacks_are_those_of_perf_script(
         capture_output=True, text=True, check=True, timeout=300,
     ).stdout  # fmt: skip
     stacks, functions, different = script_stacks.differences(con, text, table)
-    assert stacks > 200
+    # Each hand-off has two; how many fit into the program's time depends on the machine.
+    assert stacks > 100
     assert different.total() <= 0.02 * functions, different.most_common(10)

@@ -96,7 +96,7 @@ def database(
         label, alone = f"k{step.experiment}", step.place == "alone"
         name = f"{label}-alone" if alone else f"{label}+{label}-{step.place}"
         tables["experiment_cell"].append(
-            (trace, "pairs", name, step.place, step.repeat, trace, *[None] * 11)
+            (trace, "pairs", name, step.place, step.repeat, trace, *[None] * 13)
         )
         tables["run"].append(
             (trace, f"{name}-r{step.repeat}", label, None, None, "pinned", ["pinned"],

@@ -16,24 +16,30 @@ def instruction(recorded: Recorded, texts: list[str]) -> str:
 
 def _one(recorded: Recorded, change: Change) -> str:
     is_linux = recorded.linux is not None
-    if change.kind == "parking":
-        return "powercfg /setacvalueindex SCHEME_CURRENT SUB_PROCESSOR CPMINCORES 100"
-    if change.kind == "smt":
-        if is_linux:
+    match change.kind:
+        case "parking":
+            return "powercfg /setacvalueindex SCHEME_CURRENT SUB_PROCESSOR CPMINCORES 100"
+        case "smt" if is_linux:
             return "write off to /sys/devices/system/cpu/smt/control to try it without siblings"
-        return "switch SMT off in the firmware to try it without siblings"
-    if change.kind == "quota":
-        return f"write max to cpu.max of the cgroup {change.pattern}"
-    if change.kind == "qos":
-        process = change.pattern.removesuffix("/*")
-        return f"EcoQoS for {process} (SetProcessInformation, ProcessPowerThrottling)"
+        case "smt":
+            return "switch SMT off in the firmware to try it without siblings"
+        case "quota":
+            return f"write max to cpu.max of the cgroup {change.pattern}"
+        case "qos":
+            process = change.pattern.removesuffix("/*")
+            return f"EcoQoS for {process} (SetProcessInformation, ProcessPowerThrottling)"
+        case _:
+            return _for_threads(recorded, change)
+
+
+def _for_threads(recorded: Recorded, change: Change) -> str:
     (thread, *others) = fitting(recorded, change)
     who = thread_name(thread.name, thread.tid, thread.process)
     if others:
         who += f" and {count(len(others), 'thread')} of that name"
     if change.kind == "affinity":
         cpus = cpu_list.text(recorded.machine.numbers)
-        if is_linux:
+        if recorded.linux is not None:
             return f"taskset -p -c {cpus} {thread.tid}, for {who}"
         return f"SetThreadAffinityMask for {who}: CPUs {cpus}"
     if change.kind == "nice":

@@ -121,16 +121,13 @@ impl Cpu {
         self.forget_interrupts(to);
     }
 
-    /// Windows records an interrupt at its end. At a gap, adds the idle thread's time up to its
-    /// last switch or the end of an interrupt: a record since then may be that of an interrupt
-    /// whose end is lost, so the time up to the gap is unknown.
-    pub(super) fn doubt_idle(&mut self, gap: i64, rows: &mut Rows) {
+    /// Windows records an interrupt at its end. The time up to which the idle thread is known to
+    /// have run before a gap: its last switch or the end of an interrupt, if a record since then may
+    /// be that of an interrupt whose end is lost; else the gap's start.
+    pub(super) fn proven_idle(&self, gap: i64) -> i64 {
         let ends = self.interrupts.iter().map(|&(_, end)| end).filter(|&end| end <= gap);
         let proof = ends.chain([self.from]).max().unwrap_or(self.from);
-        if self.last_record > proof && proof < gap {
-            self.idle(proof, rows);
-            self.unknown(gap);
-        }
+        if self.last_record > proof { proof.min(gap) } else { gap }
     }
 
     /// Adds time in which the CPU was offline.

@@ -125,19 +125,18 @@ impl StateMachine {
             Occupant::Thread(_) => start.max(from).min(end),
             Occupant::AfterGap(_) | Occupant::First | Occupant::Unnamed => start,
         };
-        if let Occupant::Thread(number) = occupant
-            && self.threads[number as usize].is_idle
-            && self.settings.source == Source::Etw
-            && let Some(place) = self.cpus[cpu as usize].as_deref_mut()
-        {
-            place.doubt_idle(start, &mut self.rows);
+        let mut idle_until = start;
+        if self.settings.source == Source::Etw {
+            idle_until = self.cpu(cpu).proven_idle(start);
         }
         let mut began = start;
         match (occupant, orphan) {
             (Occupant::Thread(_), Some(orphan)) => self.give_up(cpu, &orphan, start),
             (Occupant::Thread(number), None) if self.is_here(cpu, number) => {
-                let mut ended = self.end_slice(cpu, number, start, true);
-                if !self.threads[number as usize].is_idle {
+                let is_idle = self.threads[number as usize].is_idle;
+                let until = if is_idle { idle_until } else { start };
+                let mut ended = self.end_slice(cpu, number, until, true);
+                if !is_idle {
                     ended.slice.end_reason = Some(EndReason::Unknown);
                     let thread = &mut self.threads[number as usize];
                     thread.set_unknown(start);
