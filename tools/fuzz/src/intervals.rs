@@ -172,6 +172,7 @@ fn sweep(mut make: Maker<'_>, kind: u8) {
         ("entered_cpu", INT, MaybeSmall),
         ("left_cpu", INT, MaybeSmall),
         ("cut", FLAG, Small),
+        ("left_censored", FLAG, Small),
         ("rate_controlled", FLAG, Small),
     ];
     let inputs = Inputs {
