@@ -177,12 +177,12 @@ def work(
     for one in simulation.truth.slices:
         if one.tid not in own or one.end <= one.start:
             continue
-        beside = max(
+        shared_ns = max(
             (busy[cpu].until(one.end) - busy[cpu].until(one.start)
              for cpu in machine.siblings(one.cpu)),
             default=0,
         )  # fmt: skip
-        spent = (one.end - one.start) - (1 - machine.shared_speed) * beside
+        spent = (one.end - one.start) - (1 - machine.shared_speed) * shared_ns
         done = machine.cpus[one.cpu].speed * spent
         for left in own[one.tid]:
             done /= left

@@ -25,11 +25,11 @@ pub struct Sources {
     pub kallsyms: Option<PathBuf>,
     /// Folders with `perf-PID.map` files, in order of preference.
     pub perf_maps: Vec<PathBuf>,
-    /// Folders with debug files besides the usual ones.
+    /// Folders with debug files in addition to the usual ones.
     pub debug: Vec<PathBuf>,
     /// Where PDB files are looked for.
     pub pdbs: SymbolPath,
-    /// Caches of debuginfod clients besides the usual one.
+    /// Caches of debuginfod clients in addition to the usual one.
     pub debuginfod: Vec<PathBuf>,
     /// What fetches missing files into the last of these places; `None`: nothing is fetched.
     pub fetch: Option<Fetch>,
