@@ -22,7 +22,7 @@ pytestmark = pytest.mark.alone
 
 __all__ = ["open_folder"]
 
-BUSY = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"
+BUSY = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
 # Three busy shells, and some short ones that the first shell waits for.
 PROGRAM = f"({BUSY}) & ({BUSY}) & ({BUSY}) & sleep 0.05; wait"
 

@@ -26,6 +26,9 @@ struct Cpu<'a> {
     last: Option<(i64, &'a [u8])>,
     /// Thread ids of a switch-out whose switch-in should come next.
     leaving: Option<(i32, i32)>,
+    /// Thread id of the last switch-in by `PERF_RECORD_SWITCH`, and whether the thread has
+    /// exited since, on this CPU.
+    running: Option<(i32, bool)>,
     /// From the last `sched_switch`: the sample's thread id, and the different one in its
     /// `prev_pid`. They differ for a leader that another thread's exec replaces.
     alias: Option<(i32, i32)>,
@@ -184,6 +187,12 @@ impl<'a> Rows<'a> {
             }
             record::COMM | record::FORK | record::EXIT | record::CGROUP => {
                 self.task(kind, merged.bytes, Some(moment.ts));
+                if kind == record::EXIT && moment.cpu != NO_CPU {
+                    let tid = u32_at(merged.bytes, 16).map(u32::cast_signed);
+                    if let Some((running, exited)) = &mut self.cpu(moment.cpu).running {
+                        *exited |= tid == Some(*running);
+                    }
+                }
             }
             _ => {}
         }
@@ -251,15 +260,26 @@ impl<'a> Rows<'a> {
         self.linux.interrupts.switched(moment.cpu, moment.ts);
         let alias = self.cpu(moment.cpu).alias;
         let known_as = |tid| alias.filter(|(from, _)| *from == tid).map_or(tid, |(_, to)| to);
-        let tid = known_as(tid);
+        let mut tid = known_as(tid);
         let other = other.map(|(pid, tid)| (pid, known_as(tid)));
         let other_tid = other.map_or(-1, |(_, tid)| tid);
         let out = misc & record::MISC_SWITCH_OUT != 0;
         let cpu = self.cpu(moment.cpu);
+        // The kernel writes -1 for a thread whose parent collected its exit status before the
+        // thread left the CPU for the last time.
+        if out && tid == -1 {
+            tid = cpu.running.filter(|(_, exited)| *exited).map_or(tid, |(running, _)| running);
+        }
+        let entered = if out { other.map(|(_, tid)| tid) } else { Some(tid) };
+        cpu.running = entered.map(|tid| (tid, false));
         let expected = cpu.leaving.take();
         if out {
             cpu.leaving = other.map(|_| (tid, other_tid));
-        } else if other.is_some() && expected == Some((other_tid, tid)) {
+        } else if other.is_some()
+            && expected.is_some_and(|(left, entered)| {
+                entered == tid && (left == other_tid || other_tid == -1)
+            })
+        {
             return;
         }
         let own = self.linux.threads.now(tid, moment.cpu);
