@@ -29,14 +29,28 @@ SELECT
   clipped_ns(c.ts, c.dur, w.start_ns, w.end_ns) AS dur,
   c.busy,
   c.unknown,
-  c.ready,
+  -- Throttled threads would not run on a free CPU either.
+  c.ready - coalesce(held.threads, 0) AS ready,
+  held.threads IS NOT NULL AS is_held,
   w.dur_ns AS window_ns,
   n.cpus
 FROM concurrency_slice AS c
-JOIN analysis_span AS w USING (trace_id)
+ASOF LEFT JOIN (
+  SELECT trace_id, ts, sum(step_by) OVER (PARTITION BY trace_id ORDER BY ts) AS threads
+  FROM (
+    SELECT trace_id, ts, sum(step_by) AS step_by
+    FROM (
+      SELECT trace_id, ts, 1 AS step_by FROM ready_slice WHERE throttled
+      UNION ALL
+      SELECT trace_id, ts + dur, -1 FROM ready_slice WHERE throttled
+    )
+    GROUP BY trace_id, ts
+  )
+) AS held ON held.trace_id = c.trace_id AND held.ts <= c.ts
+JOIN analysis_span AS w ON w.trace_id = c.trace_id
 JOIN (
   SELECT trace_id, count(DISTINCT cpu) AS cpus FROM topology WHERE online GROUP BY trace_id
-) AS n USING (trace_id)
+) AS n ON n.trace_id = c.trace_id
 WHERE c.ts < w.end_ns AND c.ts + c.dur > w.start_ns
 """
 
@@ -50,6 +64,7 @@ SELECT
   bool_or(run.workload IS NOT NULL AND beat.trace_id IS NULL) AS is_workload,
   any_value(cpus) AS cpus,
   any_value(window_ns) AS window_ns,
+  bool_or(is_held) AS some_throttled,
   coalesce(sum(dur) FILTER (WHERE busy >= cpus AND ready > 0), 0)::BIGINT AS crowded_ns,
   coalesce(sum(ready * dur) FILTER (WHERE busy >= cpus), 0)::BIGINT AS crowded_ready_ns,
   coalesce(sum(dur) FILTER (WHERE busy = 1 AND unknown = 0), 0)::BIGINT AS serial_ns,
@@ -94,7 +109,8 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             cost_ns=row["crowded_ready_ns"],
             cost_pct=share,
             evidence_sql=(
-                "SELECT busy, ready, sum(dur)::BIGINT AS ns FROM concurrency_slice "
+                "SELECT busy, ready, sum(dur)::BIGINT AS ns FROM "
+                f"{f'({_WINDOWED})' if row['some_throttled'] else 'concurrency_slice'} "
                 f"WHERE trace_id = {row['trace_id']} GROUP BY ALL ORDER BY ns DESC"
             ),
             counter_evidence_sql=f"FROM concurrency(p_trace_id := {row['trace_id']})",

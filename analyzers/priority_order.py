@@ -148,7 +148,8 @@ def _starved(scope: Scope) -> Iterable[Finding]:
         "JOIN analysis_span AS w USING (trace_id) JOIN trace USING (trace_id) "
         f"WHERE 100 * s.run_ns >= {RAN_PCT} * w.dur_ns AND s.ready_pct >= {STARVED_PCT} "
         # Nice levels of Linux are weights: thread_summary judges what a thread lacks of its share.
-        "AND (NOT is_tracepoint_source(trace.source) OR s.priority < 100) "
+        # A deadline thread (-1) is ready while its runtime is used up: real_time judges it.
+        "AND (NOT is_tracepoint_source(trace.source) OR s.priority BETWEEN 0 AND 99) "
         "ORDER BY s.ready_ns DESC, s.trace_id, s.priority LIMIT 1"
     )
     for row in rows:

@@ -126,7 +126,7 @@ LEFT JOIN sched_slice AS own
   ON own.trace_id = c.trace_id AND own.utid = c.prev_utid AND own.ts + own.dur = c.ts
 LEFT JOIN thread_state AS s
   ON s.trace_id = c.trace_id AND s.utid = c.prev_utid AND s.ts = c.ts AND s.dur > 0
-WHERE c.prev_priority = -1 AND c.prev_state & 255 = 0 AND c.next_priority >= 0
+WHERE c.prev_priority = -1 AND c.prev_state & 255 = 0 AND c.next_priority > 0
   AND own.end_reason IS DISTINCT FROM 'yield' AND c.ts BETWEEN w.start_ns AND w.end_ns
 GROUP BY ALL
 ORDER BY misses DESC, c.trace_id, utid
@@ -221,7 +221,7 @@ def _missed(row: dict[str, Any], more: int) -> Finding:
         evidence_sql=(
             "SELECT ts, cpu, prev_state, next_utid, next_priority FROM context_switch "
             f"WHERE prev_utid = {row['utid']} AND prev_priority = -1 AND prev_state & 255 = 0 "
-            "AND next_priority >= 0 ORDER BY ts"
+            "AND next_priority > 0 ORDER BY ts"
         ),
         counter_evidence_sql=(
             "SELECT ts, dur, end_reason, ready_ns FROM sched_slice "

@@ -5,11 +5,12 @@ CPUs are online, each must wait for its turn. A thread is reported if it was rea
 time and the excess is 10 % of its running and ready time; a warning needs 4 ms at a time and an
 excess of 25 % and of 1 % of the window; critical needs 16.7 ms (a frame at 60 Hz) and an excess of
 10 % of the window while there were CPUs for all runnable threads: sharing between groups of threads
-(cgroups, autogroup) explains none of that. Where other programs were not recorded, what is fair is
-unknown, and the finding is info. Ready times that lost records
-may have cut or joined are left out. The three worst threads are named, those of one name and
-process once. In the steps of workloads their own threads are not judged (they wait as planned: see
-concurrency and scaling_curve), and of what others wait alongside them the worst is info.
+(cgroups, autogroup) explains none of that. Ready time that a quota, a rate control or a used-up
+deadline runtime explains is left out (throttled_cgroup and real_time judge it). Where other
+programs were not recorded, what is fair is unknown, and the finding is info. Ready times that lost
+records may have cut or joined are left out. The three worst threads are named, those of one name
+and process once. In the steps of workloads their own threads are not judged (they wait as planned:
+see concurrency and scaling_curve), and of what others wait alongside them the worst is info.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ FROM (
   JOIN analysis_span AS w USING (trace_id)
   WHERE NOT s.is_idle AND NOT s.left_censored AND s.ready_ns >= {INFO_NS}
     AND s.ts BETWEEN w.start_ns AND w.end_ns
+    AND (s.utid, s.ts - s.ready_ns) NOT IN (
+      SELECT (utid, ready_ts) FROM ready_slice WHERE throttled
+    )
   UNION ALL
   -- Woken and not seen on a CPU again.
   SELECT s.trace_id, s.utid, s.ts, s.ts + s.dur, s.dur
@@ -83,9 +87,11 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The threads with the largest excess of ready time, or a conclusion."""
     asked = scope.call("thread_summary", process=scope.process)
     fair = scope.call("fair_share", process=scope.process)
+    held = scope.call("ready_obstacle", process=scope.process)
     judged = scope.rows(
         "SELECT t.* EXCLUDE (ready_max_ns), longest_ns AS ready_max_ns, "
-        "coalesce(f.fair_ready_ns, 0) AS fair_ns, "
+        "greatest(coalesce(f.fair_ready_ns, 0), coalesce(o.throttled_ns, 0)) AS fair_ns, "
+        "coalesce(o.throttled_ns, 0) > 0 AS is_throttled, "
         "t.ready_ns - coalesce(f.crowded_ready_ns, 0) AS uncrowded_ns, "
         "w.start_ns, w.end_ns, w.dur_ns, trace.label, "
         "is_windows_source(trace.source) AS is_windows, "
@@ -96,6 +102,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         f"FROM ({asked}) AS t JOIN ({_LONGEST}) USING (utid) "
         f"LEFT JOIN (SELECT utid, fair_ready_ns, crowded_ready_ns FROM ({fair})) AS f "
         "ON f.utid = t.utid "
+        f"LEFT JOIN (SELECT utid, throttled_ns FROM ({held})) AS o ON o.utid = t.utid "
         "JOIN analysis_span AS w ON w.trace_id = t.trace_id "
         "JOIN trace ON trace.trace_id = t.trace_id LEFT JOIN run ON run.trace_id = t.trace_id "
         f"WHERE {_FOREIGN} AND 100 * (t.ready_ns - fair_ns) > "
@@ -167,14 +174,16 @@ def _of_window(row: dict[str, Any]) -> str:
 
 
 def _excess(row: dict[str, Any]) -> int:
-    """Ready time beyond a fair share of the CPUs."""
+    """Ready time beyond a fair share of the CPUs, or beyond throttling if that is longer."""
     return int(row["ready_ns"] - row["fair_ns"])
 
 
 def _unfair(row: dict[str, Any]) -> str:
     if not row["fair_ns"]:
         return ""
-    return f", {duration(_excess(row))} more than fair sharing explains"
+    held = row["is_throttled"]
+    cause = "fair sharing and throttling explain" if held else "fair sharing explains"
+    return f", {duration(_excess(row))} more than {cause}"
 
 
 def _severity(row: dict[str, Any]) -> Severity:

@@ -1,7 +1,8 @@
 -- Running time of each thread on each logical CPU, and how much of it while higher-priority work
 -- that may use this CPU was ready or, if this is a P core, ran on an E core. Running and ready time
 -- count at the priority and with the affinity of each moment. Ready time that no slice follows is
--- left out (a lower bound), and so are threads while they are bound to a single CPU. On Linux a
+-- left out (a lower bound), and so are threads that may be throttled, and threads while they are
+-- bound to a single CPU. On Linux a
 -- lower number is the higher priority, and only numbers below 100 (real-time and deadline) are
 -- strict: from 100 on threads share by weight, and none outranks another.
 -- p_trace_id: only this recording; null for all.
@@ -11,6 +12,11 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
+  throttled AS MATERIALIZED (
+    SELECT DISTINCT utid, ready_ts
+    FROM ready_slice
+    WHERE (throttled OR cgroup_throttled) AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
   place AS (FROM topology(p_trace_id)),
   -- Read again by each step: rows of all slices would have to be spilled to disk.
   slice AS NOT MATERIALIZED (
@@ -20,7 +26,7 @@ WITH
       s.cpu,
       s.ts,
       s.ts + s.dur AS end_ns,
-      s.ts - s.ready_ns AS ready_ns,
+      CASE WHEN throttled.utid IS NULL THEN s.ts - s.ready_ns END AS ready_ns,
       s.priority,
       coalesce(place.core_type IN ('P', 'U'), false) AS on_p,
       coalesce(place.core_type IN ('E', 'LP-E'), false) AS on_e,
@@ -29,6 +35,8 @@ WITH
     LEFT JOIN place
       ON place.trace_id = s.trace_id AND place.cpu = s.cpu
       AND s.ts >= place.from_ns AND s.ts < place.to_ns
+    LEFT JOIN throttled
+      ON throttled.utid = s.utid AND throttled.ready_ts = s.ts - s.ready_ns
     WHERE NOT s.is_idle AND s.priority IS NOT NULL
       AND s.ts - coalesce(s.ready_ns, 0) < span.end_ns AND s.ts + s.dur > span.start_ns
   ),

@@ -59,6 +59,24 @@ def test_deadline_thread_that_exhausts_its_runtime_is_reported(tmp_path: Path) -
     assert 20 <= times <= 40
 
 
+def test_deadline_thread_without_runtime_is_throttled_and_not_in_the_way(tmp_path: Path) -> None:
+    found, database = judged(tmp_path, "deadline", EVENTS)
+    (missed,) = [f for f in found if f["kind"] == "out_of_runtime"]
+    with duckdb.connect(database, read_only=True) as con:
+        ready_ns, throttled_ns = con.execute(
+            "SELECT ready_ns, throttled_ns FROM ready_obstacle WHERE utid = ?", [missed["utid"]]
+        ).fetchall()[0]
+    assert ready_ns > 200_000_000
+    assert throttled_ns >= 0.9 * ready_ns
+    # No lower priority, unfair share or lack of CPUs made it wait.
+    for analyzer in ("priority_order", "thread_summary"):
+        output = command("analyze", str(tmp_path / "perf.data"), "--only", analyzer, "--no-report",
+                         "--json")  # fmt: skip
+        findings = json.loads(output.stdout)["findings"]
+        assert [f for f in findings if f["kind"] == "higher_ready" or missed["utid"] == f["utid"]
+                if f["severity"] == "critical"] == []  # fmt: skip
+
+
 def test_deadline_thread_that_meets_deadlines_is_not_reported(tmp_path: Path) -> None:
     # A host that stops a virtual CPU for 10 ms uses up the runtime, which is then reported rightly.
     for number in range(3):
