@@ -145,8 +145,8 @@ SELECT
   found.other_utid,
   -- How long it ran there, ns; null if there is none. (at least)
   found.longest_ns,
-  -- Time that anything ran on SMT siblings of these CPUs on which no worker ran, ns; null if there
-  -- are none, or if unknown. (at least)
+  -- Time that anything ran on SMT siblings of these CPUs on which no worker was seen, ns; null if
+  -- there are none, or if unknown. A worker may have run there in lost time. (no bounds)
   found.sibling_ns,
   -- Busy share of the busiest of these siblings, percent. (no bounds)
   found.sibling_pct,

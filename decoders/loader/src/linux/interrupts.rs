@@ -26,9 +26,9 @@ struct Open {
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     open: Vec<Vec<Open>>,
-    /// By CPU: its first moment, or the first after lost records, and the chunk, until the next
-    /// switch.
-    resumed: Vec<Option<(Moment, u64)>>,
+    /// By CPU, of handlers and of softirqs: its first moment, or the first after lost records, and
+    /// the chunk, until a record shows that none has run since then.
+    resumed: Vec<[Option<(Moment, u64)>; 2]>,
     /// Ends of interrupts are recorded.
     has_exits: bool,
     /// Entries without an exit, and exits without an entry.
@@ -81,6 +81,13 @@ impl Interrupts {
         ts: i64,
         at: (u64, usize),
     ) {
+        // None was running before: softirqs and handlers do not nest, and only handlers interrupt.
+        if let Some([handler, of_softirq]) = self.resumed.get_mut(cpu.max(0) as usize) {
+            *handler = None;
+            if softirq {
+                *of_softirq = None;
+            }
+        }
         let open = self.of(cpu);
         // Softirqs do not nest, nor does a handler interrupt itself: the exit was missed.
         let stale =
@@ -106,7 +113,8 @@ impl Interrupts {
         let Some(place) = open.iter().rposition(|o| o.softirq == softirq && o.number == number)
         else {
             self.unpaired += 1;
-            let resumed = self.resumed.get(at.cpu.max(0) as usize).copied().flatten();
+            let of_kind = self.resumed.get_mut(at.cpu.max(0) as usize);
+            let resumed = of_kind.and_then(|kinds| kinds[usize::from(softirq)].take());
             if let Some((begin, chunk)) = resumed
                 && let Some(tables) = to.tables(chunk)
             {
@@ -146,9 +154,9 @@ impl Interrupts {
     pub(crate) fn resume(&mut self, first: Moment, chunk: u64) {
         let at = first.cpu.max(0) as usize;
         if self.resumed.len() <= at {
-            self.resumed.resize(at + 1, None);
+            self.resumed.resize(at + 1, [None; 2]);
         }
-        self.resumed[at] = Some((first, chunk));
+        self.resumed[at] = [Some((first, chunk)); 2];
     }
 
     /// The records of this CPU end at that time: open interrupts last at least until then.
@@ -170,8 +178,14 @@ impl Interrupts {
         for open in self.open.get_mut(cpu.max(0) as usize).into_iter().flatten() {
             open.switched.get_or_insert(ts);
         }
+        self.is_outside(cpu);
+    }
+
+    /// The CPU runs no interrupt, so a later exit belongs to an entry after this.
+    #[inline]
+    pub(crate) fn is_outside(&mut self, cpu: i32) {
         if let Some(resumed) = self.resumed.get_mut(cpu.max(0) as usize) {
-            *resumed = None;
+            *resumed = [None; 2];
         }
     }
 }

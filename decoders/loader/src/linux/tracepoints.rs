@@ -289,6 +289,7 @@ impl Rows {
             }
             Family::Idle { state, cpu } => {
                 let (state, cpu) = (state.read(raw)?, cpu.id(raw)?);
+                self.interrupts.is_outside(moment.cpu);
                 if (0..CPU_LIMIT).contains(&cpu) {
                     self.idle(state, cpu, ts);
                 }
