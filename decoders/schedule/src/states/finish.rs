@@ -31,8 +31,8 @@ type Versions = Vec<(i64, Option<bool>)>;
 const RESIDENT_PCT: i128 = 95;
 
 /// Without switches nothing shows when a thread leaves its CPU after the record of its exit. This is
-/// ten times the longest such time seen, on an emulated machine.
-const LEAVE_NS: i64 = 10_000_000;
+/// seven times the longest such time seen (13.8 ms, on an emulated machine).
+const LEAVE_NS: i64 = 100_000_000;
 
 /// Threads must vanish this often for a recording of chosen threads: lost records explain fewer.
 const CHOSEN_SIGNS: u32 = 3;

@@ -71,8 +71,8 @@ fn without_such_a_switch_it_ends_at_its_exit_record_if_nothing_follows() {
 // Its last switch-out comes after the record of its exit.
 #[test]
 fn without_any_switch_it_may_run_on_after_its_exit_record() {
-    let answer = Timeline::linux(1, 100_000_000).life(10, None, Some(40)).run();
-    assert_eq!(answer.states_of(10), ["unknown 0..10000040 <"]);
+    let answer = Timeline::linux(1, 200_000_000).life(10, None, Some(40)).run();
+    assert_eq!(answer.states_of(10), ["unknown 0..100000040 <"]);
     let answer = Timeline::linux(1, 100).life(10, None, Some(40)).run();
     assert_eq!(answer.states_of(10), ["unknown 0..100 <"]);
 }
