@@ -15,7 +15,6 @@ from schedlens.output import system_text
 from . import etw_file, etw_refusal
 from .etw_command import (
     INSTANCE,
-    KERNEL_FLAGS,
     MAIN_FILE,
     MOST_COUNTERS,
     NEWER_FLAGS,
@@ -115,7 +114,7 @@ def fewer_flags(capture: Capture, listing: str | None = None) -> Capture:
     said = _run(kernel_flags(capture.program))[1] if listing is None else listing
     known = etw_refusal.flags(said)
     without = tuple(key for key, flag in NEWER_FLAGS.items() if flag not in known)
-    unknown = tuple(flag for flag in KERNEL_FLAGS if known and flag not in known)
+    unknown = tuple(flag for flag in capture.common_flags if known and flag not in known)
     return replace(capture, without=without, unknown_flags=unknown)
 
 
@@ -129,6 +128,7 @@ def write_profile(capture: Capture, path: Path) -> None:
         without=capture.without,
         stacks=capture.stacks,
         samples=capture.samples_hz is not None,
+        waits=capture.waits,
     )
     path.write_text(text, encoding="utf-8", newline="\r\n")
 

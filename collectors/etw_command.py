@@ -38,6 +38,8 @@ KERNEL_FLAGS = (
     "POWER", "DPC", "INTERRUPT",
 )  # fmt: skip
 SAMPLES_FLAG = "PROFILE"
+# Those of its keywords for waits, in the same order.
+WAIT_FLAGS = ("HARD_FAULTS", "DISK_IO", "DISK_IO_INIT", "FILENAME")
 # Samples a second, unless something else is set for the machine; the most that it can be set to.
 SAMPLES_HZ, MOST_SAMPLES_HZ = 1_000, 8_190
 # Flags that only some versions of xperf have, by the profile's keyword.
@@ -55,8 +57,9 @@ class Capture:
     """What to record and with which program; `ring_s`: keep only the last seconds, in memory.
 
     `without`: keywords of the profile that this recorder does not know. `unknown_flags`: flags of
-    `KERNEL_FLAGS` that this xperf does not know. `stacks`: also those of switches, wakeups and
-    samples. `samples_hz`: samples a second on each CPU.
+    `KERNEL_FLAGS` and `WAIT_FLAGS` that this xperf does not know. `stacks`: also those of switches,
+    wakeups and samples. `samples_hz`: samples a second on each CPU. `waits`: also hard faults and
+    requests to disks.
 
     `buffer_kb` and `buffer_count` set the buffers for kernel events. If None, the size is
     `BUFFER_KB`, and the count is the profile's or what the ring needs.
@@ -74,6 +77,7 @@ class Capture:
     unknown_flags: tuple[str, ...] = ()
     stacks: bool = False
     samples_hz: int | None = None
+    waits: bool = False
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -90,9 +94,14 @@ class Capture:
     @property
     def flags(self) -> list[str]:
         """The kernel flags for xperf."""
-        found = [flag for flag in KERNEL_FLAGS if flag not in self.unknown_flags]
+        found = [flag for flag in self.common_flags if flag not in self.unknown_flags]
         found += [flag for key, flag in NEWER_FLAGS.items() if key not in self.without]
         return found + ([SAMPLES_FLAG] if self.samples_hz else [])
+
+    @property
+    def common_flags(self) -> tuple[str, ...]:
+        """The kernel flags for every version of xperf, without samples."""
+        return KERNEL_FLAGS + (WAIT_FLAGS if self.waits else ())
 
     @property
     def event_buffers(self) -> int | None:

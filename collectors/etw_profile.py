@@ -30,6 +30,8 @@ _STACKS_FACTOR = 6
 # Events whose stacks are recorded, as WPR and xperf name them.
 STACK_EVENTS = ("CSwitch", "ReadyThread")
 _SAMPLES_KEYWORD = "SampledProfile"
+# Recorded as well on request (`--waits`): hard faults, requests to disks, and the names of files.
+WAIT_KEYWORDS = ("HardFaults", "DiskIO", "DiskIOInit", "Filename")
 
 
 def ring_buffers(seconds: float, cpus: int, *, stacks: bool = False) -> int:
@@ -53,12 +55,14 @@ def render(
     without: Sequence[str] = (),
     stacks: bool = False,
     samples: bool = False,
+    waits: bool = False,
 ) -> str:
     """The text of the profile with `counters` read at each context switch.
 
     `kernel_buffers`, `buffer_kb`: number and size of the buffers for kernel events; None: as
     shipped. `event_buffers`: the number for all other events. `without`: keywords to leave out.
     `stacks`: of switches, wakeups and samples. `samples`: what runs, at the machine's interval.
+    `waits`: hard faults and requests to disks.
     """
     builder = ElementTree.TreeBuilder(insert_comments=True)
     parser = ElementTree.XMLParser(target=builder)
@@ -73,11 +77,11 @@ def render(
         _only(_only(profiles, "EventCollector"), "Buffers").set("Value", str(event_buffers))
     provider = _only(profiles, "SystemProvider")
     keywords = _only(provider, "Keywords")
+    for name in (*(WAIT_KEYWORDS if waits else ()), *((_SAMPLES_KEYWORD,) if samples else ())):
+        ElementTree.SubElement(keywords, "Keyword", Value=name)
     for keyword in list(keywords):
         if keyword.get("Value") in without:
             keywords.remove(keyword)
-    if samples:
-        ElementTree.SubElement(keywords, "Keyword", Value=_SAMPLES_KEYWORD)
     if stacks:
         of_events = ElementTree.SubElement(provider, "Stacks")
         for event in (*STACK_EVENTS, *((_SAMPLES_KEYWORD,) if samples else ())):

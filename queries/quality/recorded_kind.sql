@@ -60,7 +60,7 @@ WITH
       ('yields', 'sched_yield calls',
         'perf record -a -e syscalls:sys_enter_sched_yield',
         'CSwitch'),
-      ('disk_requests', 'disk requests', 'collect --waits', NULL),
+      ('disk_requests', 'disk requests', 'collect --waits', 'DiskIO+DiskIOInit'),
       ('page_faults', 'page faults', 'collect --waits', 'CSwitch'),
       ('pressure', 'pressure stall information', 'collect', NULL),
       ('parking', 'core parking', NULL, 'Microsoft-Windows-Kernel-Processor-Power'),
@@ -152,7 +152,7 @@ WITH
     WHERE record LIKE '%sched_yield%' GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'disk_requests' FROM record_count
-    WHERE record LIKE '%block_rq_issue' GROUP BY trace_id
+    WHERE record LIKE '%block_rq_issue' OR record LIKE 'DiskIo/%' GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'page_faults' FROM record_count
     WHERE record LIKE '%page_fault_user' GROUP BY trace_id

@@ -197,11 +197,16 @@ CREATE TABLE wait_event (
   ts BIGINT NOT NULL,              -- Time of the record.
   cpu INTEGER NOT NULL,            -- Logical CPU that wrote it.
   seq BIGINT NOT NULL,             -- Position in this CPU's stream, over all kinds of records.
-  utid BIGINT,                     -- Thread in which it happened; NULL for disk_done.
-  kind VARCHAR NOT NULL,           -- page_fault (minor ones too), disk_issue: a request goes to a disk, or disk_done: the disk has answered.
-  device BIGINT,                   -- Number of the disk (dev_t); NULL: a page fault.
-  sector BIGINT,                   -- First sector of the request, of 512 bytes; with the disk, it identifies the request.
-  bytes BIGINT                     -- Length of the request.
+  utid BIGINT,                     -- Thread in which it happened, or which issued the request; NULL for disk_done on Linux.
+  kind VARCHAR NOT NULL,           -- page_fault (Linux: the start of any), hard_fault (Windows: the end of one that needed a disk), disk_issue: a request goes to a disk, or disk_done: the disk has answered.
+  device BIGINT,                   -- Number of the disk (Linux: dev_t); NULL: a page fault, or disk_issue on Windows.
+  sector BIGINT,                   -- First sector of the request, of 512 bytes; on Linux it identifies the request, with the disk.
+  bytes BIGINT,                    -- Length of the request, or of what a hard fault read.
+  operation VARCHAR,               -- read, write or flush; NULL on Linux.
+  request BIGINT,                  -- Windows: what identifies the request until it is done, the address of its IRP (unsigned 64 bits, read as signed).
+  dur BIGINT,                      -- Windows: how long it took until ts, of hard_fault and disk_done.
+  address BIGINT,                  -- Virtual address of a hard fault (unsigned 64 bits, read as signed).
+  file VARCHAR                     -- Windows: the file that was read or written; NULL: not recorded (keyword Filename).
 );
 
 CREATE TABLE interrupt_slice (

@@ -1,8 +1,9 @@
 -- What each thread waited for, as far as the recording says it: page faults, I/O, locks, other
--- threads, timers. Windows records a wait reason. Linux records whether a wait can be interrupted
--- (S) or not (D); together with what ended it, an interrupt or a thread, this separates I/O from
--- locks in the kernel. Where page faults and disk requests are recorded (`collect --waits`), I/O is
--- split further; where they are not (recorded_kind), it includes both.
+-- threads, timers. Windows records a wait reason, which is the same for I/O and for events. Linux
+-- records whether a wait can be interrupted (S) or not (D); together with what ended it, an interrupt
+-- or a thread, this separates I/O from locks in the kernel. Where page faults and disk requests are
+-- recorded (`collect --waits`), they are causes of their own; where they are not (recorded_kind), I/O
+-- (Windows: object) includes both.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -37,19 +38,27 @@ WITH
     FROM wait_event
     WHERE kind = 'page_fault' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
+  hard_fault AS (
+    SELECT utid, ts, ts - dur AS start_ns
+    FROM wait_event
+    WHERE kind = 'hard_fault' AND dur IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
   done AS (
     SELECT utid, done_ns AS ts
     FROM disk_request(p_trace_id)
     WHERE utid IS NOT NULL AND done_ns IS NOT NULL
   ),
   -- A page fault that needs the disk leaves the CPU 10 to 100 us later. The disk's interrupt makes
-  -- the thread ready within microseconds; of several requests, the last one ends the wait.
+  -- the thread ready within microseconds; of several requests, the last one ends the wait. Windows
+  -- records from when to when a thread was in a hard fault.
   explained AS (
     SELECT
       w.*,
       w.start_ns - fault.ts < 200_000 AS is_fault,
+      hard_fault.start_ns <= w.start_ns AS is_hard_fault,
       done.ts > w.start_ns AND w.end_ns - done.ts < 1_000_000 AS is_disk,
     FROM waited AS w
+    ASOF LEFT JOIN hard_fault ON hard_fault.utid = w.utid AND hard_fault.ts >= w.end_ns
     ASOF LEFT JOIN fault ON fault.utid = w.utid AND fault.ts <= w.start_ns
     ASOF LEFT JOIN done ON done.utid = w.utid AND done.ts <= w.end_ns
   ),
@@ -74,6 +83,8 @@ WITH
     SELECT
       waited.utid,
       CASE
+        WHEN known.cause = 'object' AND is_hard_fault THEN 'page_fault'
+        WHEN known.cause = 'object' AND is_disk AND woken.by_interrupt THEN 'disk'
         WHEN known.cause IS NOT NULL THEN known.cause
         WHEN waited.reason = 'D' AND is_fault AND (is_disk OR woken.by_interrupt)
           THEN 'page_fault'

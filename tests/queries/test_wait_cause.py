@@ -105,7 +105,8 @@ def test_section_sums_page_faults_and_io(con: duckdb.DuckDBPyConnection) -> None
 
 def _event(con: duckdb.DuckDBPyConnection, ts: int, kind: str, sector: int | None = None) -> None:
     con.execute(
-        "INSERT INTO wait_event SELECT 1, ?, 0, 0, utid, ?, ?, ?, ? FROM thread WHERE name = 'A'",
+        "INSERT INTO wait_event (trace_id, ts, cpu, seq, utid, kind, device, sector, bytes) "
+        "SELECT 1, ?, 0, 0, utid, ?, ?, ?, ? FROM thread WHERE name = 'A'",
         [ts, kind, *((None, None, None) if sector is None else (8 << 20 | 1, sector, 4096))],
     )
 

@@ -173,3 +173,15 @@ def test_a_ring_with_stacks_has_room_for_them() -> None:
     # 16 MB a second for 16 CPUs, six times that with stacks.
     ring = etw_command.Capture("wpr", "wpr", ring_s=30.0, cpus=16, stacks=True)
     assert ring.kernel_buffers == 2880
+
+
+def test_waits_add_hard_faults_requests_and_names_of_files() -> None:
+    root = profiles(etw_profile.render(waits=True))
+    keywords = {element.get("Value") for element in root.iterfind("SystemProvider//Keyword")}
+    assert keywords - KEYWORDS == {"HardFaults", "DiskIO", "DiskIOInit", "Filename"}
+    fewer = profiles(etw_profile.render(waits=True, without=("IdealProcessor",)))
+    without = {element.get("Value") for element in fewer.iterfind("SystemProvider//Keyword")}
+    assert keywords - without == {"IdealProcessor"}
+    capture = etw_command.Capture("xperf", "xperf", waits=True, samples_hz=499)
+    flags = "INTERRUPT+HARD_FAULTS+DISK_IO+DISK_IO_INIT+FILENAME+IDEAL_PROC+PROFILE"
+    assert f"+{flags} " in lines(capture)[0]

@@ -64,6 +64,12 @@ def test_profiles_with_stacks_and_samples_are_valid(build: int) -> None:
     assert [violations(text, build) for text in texts] == [[]] * 36
 
 
+@pytest.mark.parametrize("build", BUILDS)
+def test_profile_with_waits_is_valid(build: int) -> None:
+    without = () if build > wprp_schema.KEYWORD_SINCE["IdealProcessor"] else NEWER
+    assert violations(etw_profile.render(without=without, waits=True), build) == []
+
+
 def test_only_the_newest_keywords_are_refused_by_an_older_wpr() -> None:
     for counters, ring_s, buffers in itertools.product(COUNTERS, RINGS, BUFFERS):
         text = rendered(counters, ring_s, buffers, ())

@@ -74,6 +74,15 @@ def test_profile_matches_the_request(tmp_path: Path) -> None:
     assert names == ["record.cmd", "record.ps1", "schedlens.wprp"]
 
 
+def test_waits_are_recorded_on_request(tmp_path: Path) -> None:
+    dry_run("--waits", "--seconds", "1", cwd=tmp_path)
+    profile = (tmp_path / "schedlens.wprp").read_text(encoding="utf-8")
+    for keyword in ("HardFaults", "DiskIO", "DiskIOInit", "Filename"):
+        assert f'<Keyword Value="{keyword}" />' in profile
+    said = dry_run("--waits", "--recorder", "xperf", "--seconds", "1", cwd=tmp_path)
+    assert "+HARD_FAULTS+DISK_IO+DISK_IO_INIT+FILENAME" in said
+
+
 def test_xperf_needs_no_profile(tmp_path: Path) -> None:
     dry_run(*CASES["xperf"], cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["record.cmd", "record.ps1"]

@@ -154,6 +154,52 @@ def method(
     return event(provider, number, 2, ts, payload, ids=ids)
 
 
+def _word(value: int, pointer: int) -> bytes:
+    return struct.pack("<Q" if pointer == 8 else "<I", value)
+
+
+def hard_fault(
+    ts: int, begin: int, tid: int, address: int, *, file: int = 0, size: int = 4096,
+    pointer: int = 8,
+) -> bytes:  # fmt: skip
+    """HardFault: the thread has the page; `file`: object of the file."""
+    payload = struct.pack("<qQ", begin, 0) + _word(address, pointer) + _word(file, pointer)
+    return perfinfo(0x0220, 2, ts, payload + struct.pack("<II", tid, size), pointer)
+
+
+# Opcodes of DiskIo; the start of each is 2 higher, that of a flush 1.
+READ, WRITE, FLUSH = 10, 11, 14
+
+
+def disk_init(
+    ts: int, irp: int, tid: int, *, opcode: int = READ, version: int = 3, pointer: int = 8
+) -> bytes:
+    """The start of a request; before version 3 only the header names the thread."""
+    payload = _word(irp, pointer) + (struct.pack("<I", tid) if version >= 3 else b"")
+    hook = 0x0100 | opcode + (1 if opcode == FLUSH else 2)
+    return system(hook, version, ts, payload, ids=(100, tid), pointer=pointer)
+
+
+def disk_done(
+    ts: int, irp: int, tid: int, ticks: int, *, opcode: int = READ, version: int = 3,
+    disk: int = 0, offset: int = 0, size: int = 4096, file: int = 0, pointer: int = 8,
+) -> bytes:  # fmt: skip
+    """The end of a request, with its response time in ticks of the performance counter."""
+    issuer = struct.pack("<I", tid) if version >= 3 else b""
+    if opcode == FLUSH:
+        payload = struct.pack("<IIQ", disk, 0, ticks) + _word(irp, pointer) + issuer
+    else:
+        payload = struct.pack("<IIIIQ", disk, 0, size, 0, offset)
+        payload += _word(file, pointer) + _word(irp, pointer) + struct.pack("<Q", ticks) + issuer
+    return perfinfo(0x0100 | opcode, version, ts, payload, pointer)
+
+
+def file_name(ts: int, file: int, name: str, *, opcode: int = 36, pointer: int = 8) -> bytes:
+    """FileIo: a file is created (32), deleted (35), or listed at the end (36)."""
+    payload = _word(file, pointer) + name.encode("utf-16-le") + bytes(2)
+    return perfinfo(0x0400 | opcode, 2, ts, payload, pointer)
+
+
 def thread(ts: int, pid: int, tid: int, *, opcode: int = 3, version: int = 3) -> bytes:
     """Thread start, end, or rundown of a 64-bit system, with the fields of version 3."""
     payload = struct.pack("<II7QIBBBB", pid, tid, *[0] * 4, 0xF, 0, 0, 0, 8, 5, 2, 0)

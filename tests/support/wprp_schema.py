@@ -21,7 +21,8 @@ Element = ElementTree.Element
 KEYWORD_SINCE = {
     "CpuConfig": 9600, "Loader": 9600, "ProcessThread": 9600, "CSwitch": 9600, "ReadyThread": 9600,
     "ThreadPriority": 9600, "IdleStates": 9600, "Power": 9600, "DPC": 9600, "Interrupt": 9600,
-    "CompactCSwitch": 9600, "SampledProfile": 9600, "IdealProcessor": 25145,
+    "CompactCSwitch": 9600, "SampledProfile": 9600, "HardFaults": 9600, "DiskIO": 9600,
+    "DiskIOInit": 9600, "Filename": 9600, "IdealProcessor": 25145,
 }  # fmt: skip
 # Builds of Windows whose WPR the profile must suit: 1809, 19041, 22000, 26100.
 OLDEST = 17763

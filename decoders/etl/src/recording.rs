@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::container::log::Log;
 use crate::error::Error;
 use crate::facts::code::Code;
+use crate::facts::files::{self, Files};
 use crate::facts::inspection::inspect;
 use crate::facts::names::Names;
 use crate::facts::survey::Survey;
@@ -17,18 +18,21 @@ use crate::payload::known;
 use crate::payload::providers::{D3D9, DXGI, DXGKRNL, KERNEL_PROCESS, PROCESSOR_POWER};
 
 /// The kernel's classes that become rows, for records with a classic header.
-const CLASSES: [Guid; 5] = [
+const CLASSES: [Guid; 7] = [
     Guid::from_text_order(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c),
     Guid::from_text_order(0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c),
     Guid::from_text_order(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc),
     Guid::from_text_order(0xe43445e0_0903_48c3_b878_ff0fccebdd04),
     Guid::from_text_order(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3),
+    Guid::from_text_order(0x3d6fa8d3_fe05_11d0_9dda_00c04fd7ba7c),
+    Guid::from_text_order(0x3d6fa8d4_fe05_11d0_9dda_00c04fd7ba7c),
 ];
 /// Hooks that become rows, and the stacks that belong to these.
-const HOOKS: [u16; 32] = [
-    0x0301, 0x0302, 0x0303, 0x0304, 0x0327, 0x0501, 0x0502, 0x0503, 0x0504, 0x0524, 0x0525, 0x0530,
-    0x0531, 0x0532, 0x0535, 0x053d, 0x0548, 0x0f22, 0x0f2e, 0x0f2f, 0x0f31, 0x0f32, 0x0f42, 0x0f43,
-    0x0f44, 0x0f45, 0x0f5f, 0x1239, 0x123a, 0x1820, 0x1825, 0x1826,
+const HOOKS: [u16; 39] = [
+    0x010a, 0x010b, 0x010c, 0x010d, 0x010e, 0x010f, 0x0220, 0x0301, 0x0302, 0x0303, 0x0304, 0x0327,
+    0x0501, 0x0502, 0x0503, 0x0504, 0x0524, 0x0525, 0x0530, 0x0531, 0x0532, 0x0535, 0x053d, 0x0548,
+    0x0f22, 0x0f2e, 0x0f2f, 0x0f31, 0x0f32, 0x0f42, 0x0f43, 0x0f44, 0x0f45, 0x0f5f, 0x1239, 0x123a,
+    0x1820, 0x1825, 0x1826,
 ];
 
 /// The stacks among them.
@@ -39,6 +43,7 @@ pub struct Recording {
     scan: Scan,
     survey: Survey,
     code: Code,
+    files: Files,
     chosen: Chosen,
     cpus: Vec<Cpu>,
     machine_problems: Vec<&'static str>,
@@ -61,11 +66,13 @@ impl Recording {
         let all = log.bytes();
         let clock = log.clock();
         let (mut survey, mut code) = (Survey::default(), Code::default());
+        let mut files = Files::default();
         let wanted = Survey::chosen().and(&Code::hooks()).with(&Code::classes());
+        let wanted = wanted.and(&files::HOOKS).with(&[files::FILE_IO]);
         let scan = log.scan(
             &wanted,
             |record| {
-                if !code.take(record) {
+                if !code.take(record) && !files.take(record) {
                     survey.take(record, clock.ns(record.ts));
                 }
             },
@@ -73,6 +80,7 @@ impl Recording {
         );
         let final_clock = scan.log().clock();
         code.finish(|raw| final_clock.ns(raw));
+        files.finish(|raw| final_clock.ns(raw), |name| code.images.path(name));
         survey.count_from(clock.ns(scan.log().clock().start));
         let declared = scan.log().header().num_processors as usize;
         let seen = scan.cpus().last().map_or(0, |last| usize::from(*last) + 1);
@@ -83,7 +91,7 @@ impl Recording {
         let (cpus, machine_problems) = topology::cpus(&survey.facts, &survey.numbering);
         let providers = [PROCESSOR_POWER, DXGI, D3D9, DXGKRNL, KERNEL_PROCESS];
         let chosen = Chosen::of(HOOKS, CLASSES.into_iter().chain(providers));
-        Self { scan, survey, code, chosen, cpus, machine_problems }
+        Self { scan, survey, code, files, chosen, cpus, machine_problems }
     }
 
     /// Facts about the recording as JSON.
@@ -118,6 +126,11 @@ impl Recording {
     /// What its records contain about images and the keys of stacks.
     pub fn code(&self) -> &Code {
         &self.code
+    }
+
+    /// The names of files in its records.
+    pub fn files(&self) -> &Files {
+        &self.files
     }
 
     /// Inconsistencies in the data about the machine.

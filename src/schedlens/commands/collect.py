@@ -82,7 +82,8 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
 @click.option(
     "--waits",
     is_flag=True,
-    help="Linux: also record page faults and disk requests, as causes of waits.",
+    help="Also record page faults (Windows: those that need a disk) and disk requests, as causes "
+    "of waits.",
 )
 @click.option(
     "--counters",

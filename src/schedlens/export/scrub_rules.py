@@ -36,7 +36,8 @@ _WORDS = frozenset(_decoders.KWAIT_REASON) | _listed(
     "blocked quantum_end quantum_end_or_yield yield preempted throttled_or_moved runnable_other "
     "trace_end running "
     "waiting new thread interrupt idle offline High Medium Low Utility Eco Media Deadline "
-    "high medium low utility eco media deadline multimedia"
+    "high medium low utility eco media deadline multimedia page_fault hard_fault disk_issue "
+    "disk_done read write flush cpu io memory"
 )
 # Values of machine settings.
 _SETTINGS = _WORDS | _listed(
@@ -61,10 +62,11 @@ _COUNTER = re.compile(
 )
 _DOMAIN = re.compile(r"(package|core|dram|uncore|psys|pkg|cores|gpu|ram)(-\d{1,4})?")
 _RECORD = re.compile(
-    r"PERF_RECORD_[A-Z0-9_]+|(sched|power|irq|cpuhp|cgroup|dummy|timer|task):\w+"
+    r"PERF_RECORD_[A-Z0-9_]+"
+    r"|(sched|power|irq|cpuhp|cgroup|dummy|timer|task|block|exceptions):\w+"
     r"|(syscalls:)?sys_(enter|exit)_[a-z_]+|sched_[a-z_]+|cpu_idle|cpu_frequency"
     r"|(softirq|irq_handler)_(entry|exit)"
-    r"|(Thread|Process|PerfInfo|EventTrace|Image|SystemConfig)/[A-Za-z]+"
+    r"|(Thread|Process|PerfInfo|EventTrace|Image|SystemConfig|DiskIo|PageFault)/[A-Za-z]+"
 )
 # What the state machine counts has words of its own; readers quote from the file.
 _STATE_MACHINE = "states"
@@ -75,7 +77,8 @@ _CHOSEN_THREADS = "PERF_RECORD_THREAD_MAP"
 _WORD_COLUMNS = _listed(
     "trace.source trace.clock_name trace.tool_version cpu.core_type affinity.source "
     "context_switch.source wakeup.kind priority_change.kind qos_change.old_qos "
-    "qos_change.new_qos wait_event.kind snapshot_pressure.edge snapshot_pressure.resource "
+    "qos_change.new_qos wait_event.kind wait_event.operation snapshot_pressure.edge "
+    "snapshot_pressure.resource "
     "interrupt_slice.kind interrupt_slice.name counter_sample.core_type "
     "counter_delta.core_type frame.dialect mark.kind run.placement run.status "
     "run.overhead_unit snapshot_cpu.edge snapshot_thread.edge snapshot_thread.state "

@@ -72,7 +72,7 @@ class Request(SavedRequest):
             buffer_size_.parse(recorder.buffer_size, target)
         pid = subject.pid
         if target == "windows":
-            _check_on_windows(subject, choice, recorder)
+            _check_on_windows(subject, choice)
             # The Windows platform looks them up when recording begins.
             pass
         elif subject.process is not None:
@@ -311,12 +311,8 @@ _ACCEPTED = {
 }
 
 
-def _check_on_windows(
-    subject: Subject, choice: ExperimentChoice, recorder: RecorderSettings
-) -> None:
-    """Raises `PlanError` for what only Linux measures."""
-    if recorder.waits:
-        raise PlanError("--waits works only on Linux: Windows records the reason of each wait")
+def _check_on_windows(subject: Subject, choice: ExperimentChoice) -> None:
+    """Raises `PlanError` for a live service in an experiment, which only Linux measures."""
     if choice.load_report is not None:
         raise PlanError("--load-report works only on Linux")
     if choice.experiment is not None and (subject.process is not None or subject.pid is not None):

@@ -200,7 +200,7 @@ impl Images {
     }
 
     /// A path with the drive's letter, if it is known.
-    fn path(&self, name: &str) -> Arc<str> {
+    pub(crate) fn path(&self, name: &str) -> Arc<str> {
         let below = |prefix: &str| {
             let rest = name.get(prefix.len()..)?;
             let is_below = name.get(..prefix.len())?.eq_ignore_ascii_case(prefix);

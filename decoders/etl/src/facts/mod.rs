@@ -3,6 +3,7 @@
 pub mod code;
 pub mod decoded;
 pub mod description;
+pub mod files;
 pub mod images;
 pub(crate) mod inspection;
 pub mod manifests;

@@ -8,7 +8,7 @@ use crate::passes::scan::Scan;
 use crate::payload::known::hook_of_class;
 
 /// Names of hooks.
-const HOOKS: [(u16, &str); 109] = [
+const HOOKS: [(u16, &str); 114] = [
     (0x0000, "EventTrace/Header"),
     (0x0005, "EventTrace/Extension"),
     (0x0008, "EventTrace/RundownComplete"),
@@ -17,6 +17,11 @@ const HOOKS: [(u16, &str); 109] = [
     (0x0052, "EventTrace/LastDroppedTimes"),
     (0x010a, "DiskIo/Read"),
     (0x010b, "DiskIo/Write"),
+    (0x010c, "DiskIo/ReadInit"),
+    (0x010d, "DiskIo/WriteInit"),
+    (0x010e, "DiskIo/FlushBuffers"),
+    (0x010f, "DiskIo/FlushInit"),
+    (0x0220, "PageFault/HardFault"),
     (0x0301, "Process/Start"),
     (0x0302, "Process/End"),
     (0x0303, "Process/DCStart"),

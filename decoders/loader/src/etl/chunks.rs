@@ -14,6 +14,7 @@ use schedlens_schedule::tables::Loss;
 
 use super::session::Session;
 use super::state::filling::{CHUNK_ROWS, Filling};
+use super::state::waits::Waits;
 use crate::error::DecodeError;
 use crate::reader::{ChunkSource, Finished};
 use crate::stacks::Stacks;
@@ -61,7 +62,7 @@ impl<'a> Chunks<'a> {
                 *slot = Some(name);
             }
         }
-        let facts = (recording.survey(), recording.code());
+        let facts = (recording.survey(), recording.code(), Waits::of(recording));
         let mut session = Session::new(trace_id, scan.log().clock(), facts, by_cpu);
         session.stacks = recording.has_stacks().then(|| Box::new(Stacks::new(trace_id, None)));
         session.first_ns = scan.window().map_or(i64::MIN, |(first, _)| session.clock.ns(first));

@@ -24,7 +24,7 @@ pub(super) fn finish(
     let manifests = &session.survey.manifests;
     let too_many = session.stacks.as_ref().map_or(0, |stacks| stacks.too_many);
     let code = session.code;
-    let counted: [(i64, &str, &str); 13] = [
+    let counted: [(i64, &str, &str); 14] = [
         (session.short_payloads, "payloads", "events shorter than any version of their layout"),
         (
             session.placeless,
@@ -67,6 +67,7 @@ pub(super) fn finish(
             "left out, because the recording has too many different ones",
         ),
         (code.methods.left_out, "methods", "of .NET left out, because the recording has too many"),
+        (recording.files().left_out, "files", "names left out, because the recording has too many"),
         (code.images.left_out, "images", "left out, because the recording has too many"),
     ];
     for (count, place, what) in counted {

@@ -4,6 +4,7 @@ use schedlens_etl::Recording;
 use serde_json::{Value as Json, json};
 
 use super::session::Session;
+use super::state::waits::Waits;
 
 /// Facts about a recording as JSON: see [`Recording::inspect`], with `processes` and
 /// `threads` in addition.
@@ -23,7 +24,12 @@ fn lives(recording: &Recording) -> (Json, Json) {
     let chosen = Recording::chosen_lives();
     let scan = recording.scan();
     let clock = scan.log().clock();
-    let mut session = Session::new(0, clock, (recording.survey(), recording.code()), Vec::new());
+    let mut session = Session::new(
+        0,
+        clock,
+        (recording.survey(), recording.code(), Waits::of(recording)),
+        Vec::new(),
+    );
     let mut merge = scan.merge(&chosen);
     while let Some(record) = merge.next_record() {
         session.take(&record, clock.ns(record.ts));

@@ -18,7 +18,9 @@ impl Session<'_> {
     #[inline(never)]
     pub(super) fn other_hook(&mut self, hook: u16, record: &Record<'_>, at: Moment) -> Option<()> {
         match hook {
-            0x0301..=0x0304
+            0x010a..=0x010f
+            | 0x0220
+            | 0x0301..=0x0304
             | 0x0327
             | 0x0501..=0x0504
             | 0x0548
@@ -38,6 +40,7 @@ impl Session<'_> {
         let read = if record.kind == Kind::Full { known::foreign_hook } else { known::hook };
         let (_, fields) = read(hook, record.version, record.payload, pointer)?;
         match hook {
+            0x010a..=0x010f | 0x0220 => self.wait_event(hook, &fields, (record, at)),
             0x0501..=0x0504 => self.thread(hook, &fields, at.ts),
             0x0548 => {
                 let ids = (fields.id("ThreadId")?, fields.id("ProcessId")?);

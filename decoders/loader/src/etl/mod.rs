@@ -21,6 +21,7 @@ mod session;
 mod stacks;
 mod state;
 mod switches;
+mod waits;
 mod wakeups;
 
 pub use self::inspection::inspect;

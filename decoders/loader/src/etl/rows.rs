@@ -78,6 +78,41 @@ pub(super) struct Mark {
     pub(super) name: String,
 }
 
+/// A row of `wait_event`.
+#[derive(Clone, Debug)]
+pub(super) struct WaitEvent {
+    pub(super) at: Moment,
+    pub(super) kind: &'static str,
+    pub(super) utid: Option<i64>,
+    pub(super) operation: Option<&'static str>,
+    pub(super) request: Option<i64>,
+    pub(super) device: Option<i64>,
+    pub(super) sector: Option<i64>,
+    pub(super) bytes: Option<i64>,
+    pub(super) dur: Option<i64>,
+    pub(super) address: Option<i64>,
+    pub(super) file: Option<Arc<str>>,
+}
+
+impl WaitEvent {
+    /// A row of which nothing else is known.
+    pub(super) fn new(kind: &'static str, at: Moment) -> Self {
+        Self {
+            at,
+            kind,
+            utid: None,
+            operation: None,
+            request: None,
+            device: None,
+            sector: None,
+            bytes: None,
+            dur: None,
+            address: None,
+            file: None,
+        }
+    }
+}
+
 /// Rows of one chunk.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
@@ -88,6 +123,7 @@ pub(super) struct Rows {
     pub(super) ideal: Vec<Change>,
     pub(super) qos: Vec<Change>,
     pub(super) marks: Vec<Mark>,
+    pub(super) waits: Vec<WaitEvent>,
 }
 
 fn longs(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
@@ -124,6 +160,7 @@ impl Rows {
             + self.ideal.len()
             + self.qos.len()
             + self.marks.len()
+            + self.waits.len()
     }
 
     /// Appends the tables that have rows.
@@ -217,6 +254,26 @@ impl Rows {
             ("name", texts(rows.iter().map(|row| Some(row.name.as_str())))),
             ("kind", texts(rows.iter().map(|_| Some("user")))),
         ];
-        add("mark", rows.len(), columns)
+        add("mark", rows.len(), columns)?;
+
+        let rows = &self.waits;
+        let mut kind = Words::default();
+        rows.iter().for_each(|row| kind.push(Some(row.kind)));
+        let columns = vec![
+            ("ts", longs(rows.iter().map(|row| Some(row.at.ts)))),
+            ("cpu", ints(rows.iter().map(|row| Some(row.at.cpu)))),
+            ("seq", longs(rows.iter().map(|row| Some(row.at.seq)))),
+            ("utid", longs(rows.iter().map(|row| row.utid))),
+            ("kind", kind.array()?),
+            ("device", longs(rows.iter().map(|row| row.device))),
+            ("sector", longs(rows.iter().map(|row| row.sector))),
+            ("bytes", longs(rows.iter().map(|row| row.bytes))),
+            ("operation", texts(rows.iter().map(|row| row.operation))),
+            ("request", longs(rows.iter().map(|row| row.request))),
+            ("dur", longs(rows.iter().map(|row| row.dur))),
+            ("address", longs(rows.iter().map(|row| row.address))),
+            ("file", texts(rows.iter().map(|row| row.file.as_deref()))),
+        ];
+        add("wait_event", rows.len(), columns)
     }
 }

@@ -19,6 +19,7 @@ use super::state::filling::{Closed, Filling};
 use super::state::power::Power;
 use super::state::presents::Presents;
 use super::state::stack_counts::StackCounts;
+use super::state::waits::Waits;
 use crate::stacks::Stacks;
 
 /// Result for a record that may be one of the most frequent ones.
@@ -56,6 +57,7 @@ pub(super) struct Session<'a> {
     pub(super) scheduling: Scheduling,
     pub(super) power: Power,
     pub(super) presents: Presents,
+    pub(super) waits: Waits<'a>,
     pub(super) current: Filling,
     /// Earlier chunks: late records still belong to them.
     pub(super) closed: Closed,
@@ -88,7 +90,7 @@ impl<'a> Session<'a> {
     pub(super) fn new(
         trace_id: i64,
         clock: Clock,
-        (survey, code): (&'a Survey, &'a Code),
+        (survey, code, waits): (&'a Survey, &'a Code, Waits<'a>),
         core_types: Vec<Option<String>>,
     ) -> Self {
         let mut lives = Lives::new(trace_id, survey.numbering.only_group());
@@ -102,6 +104,7 @@ impl<'a> Session<'a> {
             scheduling: Scheduling::default(),
             power: Power::default(),
             presents: Presents::default(),
+            waits,
             current: Filling { from_ns: i64::MIN, ..Filling::default() },
             closed: Closed::default(),
             code,

@@ -332,7 +332,12 @@ def _check_ring(capture: etw.Capture, memory: int | None) -> None:
 
 def _as_requested(capture: etw.Capture, request: Request) -> etw.Capture:
     """The capture with the requested stacks, samples and buffers."""
-    capture = replace(capture, stacks=request.stacks is not None, samples_hz=request.samples_hz)
+    capture = replace(
+        capture,
+        stacks=request.stacks is not None,
+        samples_hz=request.samples_hz,
+        waits=bool(request.waits),
+    )
     requested = request.buffers("windows")
     if requested is None:
         return capture

@@ -5,3 +5,4 @@ pub(super) mod filling;
 pub(super) mod power;
 pub(super) mod presents;
 pub(super) mod stack_counts;
+pub(super) mod waits;
