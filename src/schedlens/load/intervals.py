@@ -245,7 +245,9 @@ WHERE trace_id = $trace_id
     "lost": """
 SELECT DISTINCT utid, ts
 FROM thread_state
-WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
+WHERE trace_id = $trace_id AND dur > 0
+  -- A single damaged record takes no time: only the thread's next slice shows it.
+  AND (state = 'unknown' OR state = 'running' AND left_censored)
 """,
 }
 
