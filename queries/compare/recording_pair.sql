@@ -5,6 +5,7 @@
 -- workload with frames in two placements, or if the database contains just these two and the same
 -- program ran longest in both. Other recordings are not compared: they show different things. Steps
 -- of a parameter sweep are compared by scaling_curve.
+-- No rows about one recording.
 -- p_trace_id: only this recording as the second; null for all.
 WITH
   named AS (

@@ -3,6 +3,7 @@
 -- named; without names, the recordings of the same thing are compared (recording_pair). Threads of
 -- equal process and name are one row; both counts are given. Compare the lengths of the windows
 -- first: sums grow with them.
+-- No rows about one recording.
 -- p_trace_id: only this recording as the second; null for all.
 -- p_from_ns: start of the window of both; null for the default ones.
 -- p_to_ns: end of the window of both; null for the default ones.

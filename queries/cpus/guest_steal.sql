@@ -1,6 +1,7 @@
 -- What the host did with each CPU of a guest while it looked busy in the guest: ran it, let it wait
 -- for a CPU (steal), or blocked it. Only for recordings of a host and its guest that were analyzed
 -- together.
+-- No rows without: guest_cpu.
 -- p_trace_id: only guests whose recording is this one; null for all.
 -- p_from_ns: start of the window in the guest's recording; null for the default one.
 -- p_to_ns: end of the window; null for the default one.

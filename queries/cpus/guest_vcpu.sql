@@ -1,5 +1,6 @@
 -- Which thread of the host runs each CPU of a guest, if recordings of both were analyzed together,
 -- and what to add to times of the guest's recording to get times of the host's.
+-- No rows without: guest_cpu.
 -- p_trace_id: only guests whose recording is this one; null for all.
 SELECT
   -- Recording of the guest.

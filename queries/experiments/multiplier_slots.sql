@@ -1,6 +1,7 @@
 -- How many independent chains of 64-bit multiplications saturate the multipliers of a core (latency
 -- x multipliers), from the workloads imul1, imul2, ... with one worker: the last one whose
 -- iteration takes at most 5 % longer than that of imul1.
+-- No rows without: run_worker.
 -- Few rows, which other questions read.
 -- p_trace_id: only this step, which gives a result only if it is one of imul1; null for the whole
 -- database.

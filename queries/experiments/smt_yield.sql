@@ -2,6 +2,7 @@
 -- that of one alone, for each workload and core type. Cores are compared at the same number of
 -- cores in use, because a core is faster when fewer are in use; if no such pair exists, over all
 -- steps. Only steps with pinned workers, at most one per logical CPU, are used.
+-- No rows without: run.
 -- Few rows, which other questions read.
 -- p_trace_id: only this step, compared across its own cores; null for the whole database.
 WITH

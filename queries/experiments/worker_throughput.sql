@@ -1,5 +1,6 @@
 -- Throughput of each worker of each step in its measured interval. Work is counted in bytes for
 -- kernels that process data, else in iterations.
+-- No rows without: run_worker.
 -- Few rows, which other questions read.
 -- p_trace_id: only this step; null for all.
 WITH

@@ -1,6 +1,7 @@
 -- Threads of the workload of each step: its workers, and the other threads of their process. How
 -- long they wait follows from the plan of the step; step_disturbance shows what other programs did
 -- to them.
+-- No rows without: run_worker.
 -- p_trace_id: only this step; null for all.
 WITH
   worker AS (

@@ -2,6 +2,7 @@
 -- three denominators, and the reduction in the second. `both of busy core time` is not diluted by
 -- idle time; check the load too. The first recording is p_base; every other one is compared with
 -- it.
+-- No rows about one recording.
 -- p_trace_id: only this recording as the second; null for all.
 -- p_from_ns: start of the window of both; null for the default ones.
 -- p_to_ns: end of the window of both; null for the default ones.

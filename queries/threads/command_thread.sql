@@ -1,6 +1,7 @@
 -- Threads of the command that a step ran, including all processes that it started. Children are
 -- found by which thread first woke a new thread; without wakeups, they are the processes that
 -- started in the step.
+-- No rows without: machine_setting.
 -- p_trace_id: only this step; null for all.
 WITH RECURSIVE
   root AS (

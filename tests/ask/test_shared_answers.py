@@ -134,3 +134,27 @@ def test_body_of_a_question_has_its_arguments_and_stored_answers() -> None:
     assert asked == [
         ("topology", {"p_trace_id": "7"}), ("thread_unknown", {"p_trace_id": "7"}),
     ]  # fmt: skip
+
+
+def test_statement_that_reads_a_view_reads_the_stored_answer() -> None:
+    def answer(name: str) -> str | None:
+        return f"answer_{name}" if name in ("topology", "thread_summary") else None
+
+    for sql, read in (
+        ("FROM topology", "FROM answer_topology AS topology"),
+        ("SELECT cpu FROM topology AS t JOIN trace USING (trace_id)",
+         "SELECT cpu FROM answer_topology AS t JOIN trace USING (trace_id)"),
+        ("SELECT topology.cpu FROM trace JOIN topology USING (trace_id)",
+         "SELECT topology.cpu FROM trace JOIN answer_topology AS topology USING (trace_id)"),
+        ("SELECT * FROM x WHERE utid NOT IN (SELECT utid FROM thread_summary)",
+         "SELECT * FROM x WHERE utid NOT IN (SELECT utid FROM answer_thread_summary AS "
+         "thread_summary)"),
+    ):  # fmt: skip
+        assert catalog.read_by(sql, answer) == read
+    for sql in (
+        # Arguments, another schema, a text, a part of the statement, another name, no question.
+        "FROM topology(p_trace_id := 2)", "FROM main.topology", "SELECT 'FROM topology'",
+        "WITH topology AS (SELECT 1 AS cpu) FROM topology", "FROM topology place",
+        "FROM topology_of_all", "FROM trace",
+    ):  # fmt: skip
+        assert catalog.read_by(sql, answer) == sql

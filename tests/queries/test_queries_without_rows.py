@@ -56,6 +56,36 @@ def test_query_has_no_rows_if_its_table_is_empty(
         con.rollback()
 
 
+COMPARING = [query.full_name for query in catalog.load_all() if query.compares]
+
+
+@pytest.mark.parametrize("query", COMPARING)
+def test_query_that_compares_recordings_has_no_rows_about_one(
+    con: duckdb.DuckDBPyConnection, query: str
+) -> None:
+    assert con.execute("SELECT count(*) FROM trace").fetchone() == (1,)
+    assert con.execute(f"FROM {query}").fetchall() == []
+
+
+def test_it_is_answered_without_the_query_about_one_recording_only(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    one = Scope(con)
+    assert one.rows(one.call("recording_pair")) == []
+    con.begin()
+    try:
+        con.execute(
+            "INSERT INTO trace SELECT * REPLACE (2 AS trace_id, 'x-2' AS label, 'x' AS host) "
+            "FROM trace; UPDATE trace SET label = 'x-1' WHERE trace_id = 1; "
+            "DELETE FROM run"
+        )
+        two = Scope(con)
+        pairs = two.rows(two.call("recording_pair"))
+    finally:
+        con.rollback()
+    assert [(row["first_trace_id"], row["second_trace_id"]) for row in pairs] == [(1, 2)]
+
+
 def test_most_of_these_queries_have_rows_with_it(con: duckdb.DuckDBPyConnection) -> None:
     found = {query for query, _ in STATED if con.execute(f"FROM {query}").fetchall()}
     assert {"run_throughput", "step_disturbance", "frame_time", "idle_state"} <= found
@@ -72,6 +102,27 @@ def test_empty_table_answers_without_the_query() -> None:
             [],
         )
         assert scope.timings.queries == []
+
+
+def test_question_without_rows_is_not_planned_inside_another_one() -> None:
+    """Its columns keep their types, so that the other one can compute with them."""
+    with duckdb.connect(":memory:") as empty:
+        prepare(empty)
+        scope = Scope(empty)
+        asked = f"SELECT sum(dur_ns) AS n, count(*) AS rows FROM ({scope.call('frame_time')})"
+        assert scope.rows(asked) == [{"n": None, "rows": 0}]
+        assert scope.rows("SELECT t.* FROM workload_thread AS t") == []
+        made = {
+            name: [column[1] for column in empty.execute(f"DESCRIBE {name}").fetchall()]
+            for (name,) in empty.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE temporary ORDER BY table_oid"
+            ).fetchall()
+        }
+        declared = [
+            [column[1] for column in empty.execute(f"DESCRIBE {name}").fetchall()]
+            for name in ("frame_time", "workload_thread")
+        ]
+        assert list(made.values()) == declared
 
 
 def test_question_about_a_filled_table_is_asked(con: duckdb.DuckDBPyConnection) -> None:

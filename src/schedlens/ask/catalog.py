@@ -4,7 +4,8 @@ A file is one question; its folder is a subject, and the name of the file is tha
 leading comment says what it answers, then names each parameter
 (`-- p_cpu: ...`, or `-- p_min_idle_ns [100000]: ...` with a default other than NULL); a comment
 above each column of the last top-level SELECT says what the column holds. The line
-`-- No rows without: frame.` names tables: if one of them is empty, nobody needs to ask. The line
+`-- No rows without: frame.` names tables: if one of them is empty, nobody needs to ask; nor about a
+single recording after `-- No rows about one recording.` The line
 `-- Few rows, which other questions read.` has an analysis store the answer (`shared_answers.py`).
 """
 
@@ -28,6 +29,7 @@ FLEET = "fleet"
 
 _PARAMETER = re.compile(r"^(p_\w+)(?: \[([^\]]+)\])?: (.+)$")
 _NEEDS = re.compile(r"^No rows without: ([\w, ]+)\.$")
+_COMPARES = "No rows about one recording."
 _STORED = "Few rows, which other questions read."
 _NAME = re.compile(r'"([^"]+)"\s*$|(\w+)\s*$')
 # A name with all that is joined to it by points: `cpu.core` is not the question `cpu`.
@@ -40,6 +42,14 @@ _TEXT = r"'(?:[^']|'')*'"
 _PLAIN_CALL = re.compile(rf"{_TEXT}|(?<![\w.])(\w+)\(([\w\s,:=]*)\)(\s+AS\b)?")
 _ANY_CALL = re.compile(rf"{_TEXT}|(?<![\w.])(\w+)(?=\()")
 _LITERAL = re.compile(rf"NULL|-?\d+|{_TEXT}")
+# A view behind FROM or JOIN, with the word after it; names that a statement gives its own parts.
+_READ = re.compile(rf"{_TEXT}|(\b(?:FROM|JOIN)\s+)(\w+)\b(?![.(])(?=(\s*\w*))")
+_OWN = re.compile(r"\b(\w+)(?:\([\w, ]*\))? AS (?:MATERIALIZED )?\(")
+_AFTER_ROWS = {
+    "ANTI", "AS", "ASOF", "CROSS", "EXCEPT", "FULL", "GROUP", "HAVING", "INNER", "INTERSECT",
+    "JOIN", "LEFT", "LIMIT", "ON", "ORDER", "RIGHT", "SELECT", "SEMI", "UNION", "USING", "WHERE",
+    "WINDOW",
+}  # fmt: skip
 _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 # The schema of the questions as others read them.
 _UNORDERED = "unordered"
@@ -66,6 +76,8 @@ class Query:
     sql: str
     # If one of these tables is empty, there are no rows.
     needs: tuple[str, ...] = ()
+    # Nor are there in a database of one recording.
+    compares: bool = False
     # An analysis stores the answer for the questions that read it.
     is_stored: bool = False
 
@@ -142,12 +154,14 @@ def read(path: Path, schema: str) -> Query:
     text: list[str] = []
     parameters: list[Parameter] = []
     needs: tuple[str, ...] = ()
-    is_stored = False
+    compares = is_stored = False
     for line in (line[2:].strip() for line in lines[:head]):
         match = _PARAMETER.match(line)
         needed = _NEEDS.match(line)
         if needed:
             needs = tuple(needed[1].split(", "))
+        elif line == _COMPARES:
+            compares = True
         elif line == _STORED:
             is_stored = True
         elif match:
@@ -168,6 +182,7 @@ def read(path: Path, schema: str) -> Query:
         tuple(_columns(path, body)),
         "\n".join(body),
         needs,
+        compares,
         is_stored,
     )
 
@@ -277,6 +292,31 @@ def install(con: duckdb.DuckDBPyConnection, queries: Iterable[Query] | None = No
         con.execute(f"COMMENT ON VIEW {name} IS {literal(query.text)}")
         for column, text in query.columns:
             con.execute(f'COMMENT ON COLUMN {name}."{column}" IS {literal(text)}')
+
+
+def read_by(sql: str, answer: Callable[[str], str | None]) -> str:
+    """A statement that reads the views of questions, with tables in the place of some.
+
+    `answer` is asked about each question that the statement names behind FROM or JOIN; it returns
+    the table to read instead, or None.
+    """
+    own = set(_OWN.findall(sql))
+
+    def read_from(found: re.Match[str]) -> str:
+        name = found[2]
+        if name is None or name in own or described(name) is None:
+            return found[0]
+        after = found[3].strip().upper()
+        # Without AS, the next word may be another name for its rows.
+        if after and after not in _AFTER_ROWS:
+            return found[0]
+        table = answer(name)
+        if table is None:
+            return found[0]
+        named = "" if after == "AS" else f" AS {name}"
+        return f"{found[1]}{table}{named}"
+
+    return _READ.sub(read_from, sql)
 
 
 def body(

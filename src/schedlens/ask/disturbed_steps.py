@@ -28,7 +28,11 @@ def names(folder: Path, steps: Sequence[str]) -> set[str]:
     with tempfile.TemporaryDirectory(prefix="schedlens-") as place:
         try:
             recordings = recording.gather(there)
-            with store.create(Path(place) / "steps.duckdb", place=blank_database.place) as con:
+            with store.create(
+                Path(place) / "steps.duckdb",
+                place=blank_database.place,
+                threads=store.threads_for(recordings),
+            ) as con:
                 analysis.load(con, recordings, (None, None), lambda label, share: None)
                 return _disturbed(con)
         except (SchedlensError, duckdb.Error, OSError):

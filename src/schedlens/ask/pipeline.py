@@ -83,6 +83,7 @@ def analyzed(
         temp_folder=temp_folder,
         place=blank_database.place,
         to_read=max((each.size for each in recordings), default=0),
+        threads=store.threads_for(recordings),
     ) as con:
         with bar(quiet=quiet) as progress, timings.phase("load"):
             failures = analysis.load(con, recordings, questions.window, progress, trace_ids)

@@ -2,8 +2,9 @@
 
 A question is asked as `FROM query(arguments)`, alone or inside a larger statement. The first
 statement that contains it stores the answer in a temporary table, which all statements then read.
-So do the questions that ask it themselves, if its file says that its answer is stored: planning
-such a question again takes longer than reading its few rows.
+So do the questions that ask it themselves, and the statements that read its view, if its file says
+that its answer is stored: planning such a question again takes longer than reading its few rows.
+A question that has no rows because a table is empty is not planned at all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from schedlens.ask import catalog
+from schedlens.ask import blank_database, catalog
 from schedlens.load.schema import literal
 
 _NUMBERS = itertools.count(1)
@@ -86,9 +87,14 @@ class SharedAnswers:
         None if the statement is not such a question, or if it may have rows.
         """
         query = catalog.described(self._queries.get(sql, ""))
-        if query is None or not query.needs or not self._empty_tables().intersection(query.needs):
+        if query is None or not self._has_no_rows(query):
             return None
         return tuple(name for name, _ in query.columns)
+
+    def _has_no_rows(self, query: catalog.Query) -> bool:
+        if query.compares and self._only_recording() != -1:
+            return True
+        return bool(query.needs) and bool(self._empty_tables().intersection(query.needs))
 
     def _empty_tables(self) -> frozenset[str]:
         if self._empty is None:
@@ -111,27 +117,33 @@ class SharedAnswers:
                 continue
             table = self._stored(question, before)
             sql = pattern.sub(f"FROM {table}", sql)
-        return sql, before
+        return catalog.read_by(sql, lambda name: self._answer(name, {}, before)), before
 
     def _stored(self, question: str, before: list[Making]) -> str:
         """The table with the answer to a question; `before` receives what makes it."""
         key = (question, self._hidden)
         if key not in self._tables:
             query = catalog.described(self._queries[question])
-            sql = question
-            if query is not None:
-                given = self._given[question]
-                sql = catalog.body(query, given, lambda name, own: self._answer(name, own, before))
             table = f"answer_{next(_NUMBERS)}"
-            made = f"CREATE TEMP TABLE {table} AS "
-            before.append(Making(table, made + sql, made + question))
+            made = f"CREATE TEMP TABLE {table}"
+            if query is None:
+                sql = f"{made} AS {question}"
+            elif self._has_no_rows(query):
+                sql = f"{made} ({_columns(query)})"
+            else:
+                given = self._given[question]
+                asked = catalog.body(
+                    query, given, lambda name, own: self._answer(name, own, before)
+                )
+                sql = f"{made} AS {asked}"
+            before.append(Making(table, sql, f"{made} AS {question}"))
             self._tables[key] = table
         return self._tables[key]
 
     def _answer(self, name: str, given: Mapping[str, str], before: list[Making]) -> str | None:
         """The table with the answer to a question inside another; None if it is not stored."""
         query = catalog.described(name)
-        if query is None or not query.is_stored:
+        if query is None or not (query.is_stored or self._has_no_rows(query)):
             return None
         return self._stored(self._known(name, given), before)
 
@@ -154,6 +166,12 @@ class SharedAnswers:
             found = self.con.execute("SELECT trace_id FROM trace LIMIT 2").fetchall()
             self._only = found[0][0] if len(found) == 1 else -1
         return self._only
+
+
+def _columns(query: catalog.Query) -> str:
+    """The columns of a question with their types, as for CREATE TABLE."""
+    types = blank_database.column_types()[query.full_name]
+    return ", ".join(f'"{name}" {types[name]}' for name, _ in query.columns)
 
 
 def _call(query: str, given: Mapping[str, str]) -> str:

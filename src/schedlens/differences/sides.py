@@ -116,7 +116,8 @@ def _place(keep: Path | None, name: str) -> Iterator[Path]:
 
 def _analyze(paths: list[Path], file: Path, progress: Progress, *, judged: bool) -> list[str]:
     recordings = recording.gather(paths)
-    with store.create(file, place=blank_database.place) as con:
+    threads = store.threads_for(recordings)
+    with store.create(file, place=blank_database.place, threads=threads) as con:
         failures = analysis.load(con, recordings, (None, None), progress)
         if len(failures) == len(recordings):
             raise NothingToReadError(failures[0].line)

@@ -61,10 +61,12 @@ def _run(job: Job, files: LakeFiles) -> Done:
     with (
         TemporaryFolder() as folder,
         store.create(
-            folder / "analysis.duckdb", max_memory=job.memory, place=blank_database.place
+            folder / "analysis.duckdb",
+            max_memory=job.memory,
+            place=blank_database.place,
+            threads=job.threads,
         ) as con,
     ):
-        con.execute(f"SET threads = {job.threads}")
         failures = analysis.load(
             con,
             [known.recording for known in planned],

@@ -81,7 +81,12 @@ def _read(path: Path, machine: Topology, state: dict[str, Any], place: Path) -> 
     """The picture of one recording; None if nothing happened in it."""
     database = place / "now.duckdb"
     one = Recording("now", path, topology=machine.saved, edges={"begin": state})
-    with store.create(database, place=blank_database.place, to_read=path.stat().st_size) as con:
+    with store.create(
+        database,
+        place=blank_database.place,
+        to_read=one.size,
+        threads=store.threads_for([one]),
+    ) as con:
         failures = analysis.load(con, [one], (None, None), lambda name, share: None)
         found = None if failures else picture.of(con, machine)
     with contextlib.suppress(OSError):

@@ -99,6 +99,9 @@ LEAST_MEMORY = _BESIDES + (200 << 20)
 _USUAL_MEMORY = 1750 << 20
 _BYTES_READ_PER_BYTE = 6
 
+# Below this many bytes, threads of DuckDB that wait for work cost more than they do.
+_FEW_BYTES = 16 << 20
+
 
 @contextmanager
 def create(
@@ -108,13 +111,15 @@ def create(
     temp_folder: Path | None = None,
     place: Callable[[Path], None] | None = None,
     to_read: int = 0,
+    threads: int | None = None,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A new database with all tables; it gets its name only when the block succeeds.
 
     `max_memory` is what this process may use, in bytes; by default 1.75 GiB and a sixth of
     `to_read`, the bytes of the recordings, but at most half of what is installed. Queries that need
     more spill to `temp_folder`, by default next to the database. `place` makes an empty database
-    that already has the tables. A shell that has the old file open keeps it.
+    that already has the tables. `threads` answer the queries, by default one for each CPU. A shell
+    that has the old file open keeps it.
     Raises `DatabaseError`, `NoSpaceError` or `SizeError`.
     """
     allowed = LEAST_MEMORY if max_memory is None else max_memory
@@ -131,6 +136,7 @@ def create(
             config={
                 **FILE_CONFIG,
                 **({"temp_directory": str(temp_folder)} if temp_folder else {}),
+                **({"threads": threads} if threads else {}),
             },
         )
         if max_memory is None:
@@ -153,6 +159,17 @@ def create(
     finally:
         con.close()
         _discard(aside)
+
+
+def threads_for(recordings: Sequence[Recording]) -> int | None:
+    """How many threads answer queries about these: one if their files are small, else the default.
+
+    The size of a folder is not known.
+    """
+    files = [Path(path) for each in recordings for path in each.files]
+    if not all(path.is_file() for path in files):
+        return None
+    return 1 if sum(path.stat().st_size for path in files) < _FEW_BYTES else None
 
 
 def _discard(aside: Path) -> None:

@@ -63,7 +63,7 @@ def saved(database: Path) -> Iterator[Prepared]:
         yield prepared
         file.unlink(missing_ok=True)
         if aside.exists():
-            with duckdb.connect(str(aside)) as con:
+            with duckdb.connect(str(aside), config={"threads": 1}) as con:
                 con.execute("UPDATE source SET stamp = ?", [stamp_of(database)])
             aside.replace(file)
     finally:
