@@ -51,7 +51,7 @@ CREATE TABLE ready_slice (
   dur BIGINT NOT NULL,             -- Length.
   ready_ts BIGINT NOT NULL,        -- Start of the ready period this is a part of.
   entered_cpu INTEGER,             -- CPU it then switched in on; NULL: not seen.
-  throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- Its slice ended runnable, the idle thread was next, and that CPU is idle now and known not to be parked; or WrCpuRateControl, or a deadline thread without runtime.
+  throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- Its slice ended runnable, the idle thread was next, and that CPU is idle now and known not to be parked; or WrCpuRateControl, or a deadline or real-time thread without runtime.
   cgroup_throttled BOOLEAN NOT NULL USING COMPRESSION RLE, -- Its cgroup's throttled time grew in the step.
   idle_exit BOOLEAN NOT NULL,      -- At most 1 ms before its switch-in, with the CPU it switches in on still idle.
   idle_ns BIGINT,                  -- Known length of the longest idle interval, at this moment, of an allowed online unparked CPU; NULL: none idle, or the thread may be leaving its idle state in lost time.

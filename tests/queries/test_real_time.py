@@ -37,12 +37,23 @@ def judged(folder: Path, fault: str, events: str) -> tuple[list[dict[str, Any]],
 
 
 def test_fifo_hog_is_found_with_the_delayed_thread(tmp_path: Path) -> None:
-    found, _ = judged(tmp_path, "fifo", EVENTS)
+    found, database = judged(tmp_path, "fifo", EVENTS)
     (hog,) = [f for f in found if f["kind"] == "hog"]
     assert hog["severity"] in ("warning", "critical")
     # Of the 1.2 s the kernel leaves at most a twentieth to the other thread, which waits otherwise.
     assert hog["cost_ns"] >= 1_000_000_000
     assert "; others were ready for" in hog["detail"]
+    # The kernel stops it for 5 % of each second: no lower priority is in its way meanwhile.
+    with duckdb.connect(database, read_only=True) as con:
+        stopped = con.execute(
+            "SELECT bool_and(r.throttled), sum(r.dur) FROM context_switch AS c "
+            "JOIN ready_slice AS r ON r.utid = c.prev_utid AND r.ready_ts = c.ts "
+            "WHERE c.prev_utid = ? AND c.prev_priority < 100 AND c.prev_state & 255 = 0 "
+            "AND c.next_priority >= 100",
+            [hog["utid"]],
+        ).fetchall()[0]
+    # Where sched_rt_runtime_us is -1 and no server runs the others, it is never stopped.
+    assert stopped == (None, None) or (stopped[0] and stopped[1] >= 10_000_000)
 
 
 def test_deadline_thread_that_exhausts_its_runtime_is_reported(tmp_path: Path) -> None:

@@ -217,9 +217,11 @@ LEFT JOIN (
   FROM context_switch
   WHERE trace_id = $trace_id AND (
     prev_wait_reason = $rate_control
-    -- A deadline thread runs before all others until its runtime is used up. The threads that stop
-    -- a CPU have priority 0.
-    OR $by_tick AND prev_priority = -1 AND prev_state & 255 = 0 AND next_priority > 0
+    -- Deadline threads run before real-time threads, and those before all others, until their
+    -- runtime or share is used up. The threads that stop a CPU have priority 0.
+    OR $by_tick AND prev_state & 255 = 0
+      AND (prev_priority = -1 AND next_priority > 0
+        OR prev_priority BETWEEN 0 AND 98 AND next_priority >= 100)
   )
 ) AS throttled ON throttled.utid = state.utid AND throttled.ts = state.ts
 ORDER BY state.ts, state.utid, state.entered_ns, leaving.dur, state.entered_cpu, leaving.cpu
