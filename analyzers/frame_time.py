@@ -83,7 +83,10 @@ _PARTS = {
         "ready while the CPU woke up",
         "Disable the deep idle states (cpupower idle-set, or the power plan).",
     ),
-    "ready_throttled": ("throttled by a CPU quota", "Raise the quota (cpu.max)."),
+    "ready_throttled": (
+        "throttled by a quota or limit",
+        "Raise the quota (cpu.max; sched_runtime of a deadline thread).",
+    ),
     "ready_unknown": (
         "ready for an unknown reason",
         "Record again with CPU parking and without lost events.",

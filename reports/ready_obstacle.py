@@ -74,7 +74,8 @@ def section(view: View) -> Section | Nothing:
     return Section(
         "Each moment counts for the first cause that applies, so the parts add up to the ready "
         "time. `a CPU was idle`: the scheduler could have run the thread. `all busy`: run fewer "
-        "other threads, or lower their priority. `throttled`: raise the quota.",
+        "other threads, or lower their priority. `throttled`: raise the quota, "
+        "or the runtime of a deadline thread.",
         view.step_window(),
         tuple(figures),
         (

@@ -44,7 +44,7 @@ CREATE TABLE ready_obstacle_sum (
   min_idle_ns BIGINT NOT NULL,     -- Shortest idle interval that counts.
   utid BIGINT NOT NULL,            -- Thread.
   ready_ns BIGINT NOT NULL,        -- Ready time, which the next six sum to.
-  throttled_ns BIGINT NOT NULL,    -- Throttled by a quota or rate control.
+  throttled_ns BIGINT NOT NULL,    -- Throttled by a quota or a limit of its class.
   idle_exit_ns BIGINT NOT NULL,    -- Just before the switch-in, with its CPU still idle.
   idle_available_ns BIGINT NOT NULL, -- An allowed, unparked CPU was idle.
   parked_available_ns BIGINT NOT NULL, -- An allowed CPU was idle, but parked or soft-parked.

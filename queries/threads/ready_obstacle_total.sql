@@ -36,7 +36,7 @@ SELECT
   spent.trace_id,
   -- Ready time of all threads, ns. (at least; unknown_ns more at most)
   spent.ready_ns,
-  -- Throttled by a quota or rate control, ns. (at least; unknown_ns more at most)
+  -- Throttled by a quota or a limit of its class, ns. (at least; unknown_ns more at most)
   spent.throttled_ns,
   -- At most 1 ms before the switch-in, with the CPU it switches in on still idle, ns.
   -- (at least; unknown_ns more at most)

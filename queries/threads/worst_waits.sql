@@ -128,7 +128,7 @@ SELECT
   CASE WHEN w.entered_cpu IS NOT NULL THEN coalesce(most.others_ns, 0) END AS others_ns,
   -- How many threads ran there meanwhile; null if the CPU is not known.
   CASE WHEN w.entered_cpu IS NOT NULL THEN coalesce(most.others, 0) END AS others,
-  -- Throttled by a quota or rate control, ns. (at least)
+  -- Throttled by a quota or a limit of its class, ns. (at least)
   coalesce(w.throttled_ns, 0)::BIGINT AS throttled_ns,
   -- At most 1 ms before the switch-in, with the CPU it switches in on still idle, ns. (at least)
   coalesce(w.idle_exit_ns, 0)::BIGINT AS idle_exit_ns,

@@ -26,7 +26,7 @@ _MOST_ANSWERS = 3
 _MOST_FRAMES = 600
 _MOST_SHARES = 6
 _OBSTACLES = {
-    "throttled_ns": "the quota of their cgroup was used up",
+    "throttled_ns": "a quota or a limit of their scheduling class was used up",
     "idle_exit_ns": "an idle CPU was waking up",
     "idle_available_ns": "a CPU that they may use was idle",
     "parked_available_ns": "a CPU that they may use was parked",
