@@ -1,8 +1,9 @@
 """What placing request loops by CPU number costs against placing them by topology.
 
-A warning where the p99 by number is at least 10 % above that by topology and shards share a core
-there; info where both ways choose the same CPUs. The share of late starts and the busy share agree
-where the load is what it claims to be: info from 5 points apart.
+A warning where the p99 by number, or in the pairs (n, n + cores), is at least 10 % above that by
+topology and shards share a core there; info where number and topology choose the same CPUs. The
+share of late starts and the busy share agree where the load is what it claims to be: info from 5
+points apart.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     by_place = {row["place"]: row for row in rows}
     topology, number = by_place.get("by_topology"), by_place.get("by_number")
     if topology is not None and number is not None:
-        yield _compared(topology, number)
+        yield _compared(topology, number, "by CPU number")
     elif topology is not None:
         yield _found(
             "same_cpus",
@@ -49,6 +50,9 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             f"{_p99(topology)}.",
             "Keep either placement: they do not differ on this machine.",
         )
+    offset = by_place.get("by_offset")
+    if topology is not None and offset is not None:
+        yield _compared(topology, offset, "in pairs (n, n + cores)")
     yield from _with_busy_sibling(by_place)
     for row in rows:
         if row["late_pct"] is None or row["busy_pct"] is None:
@@ -66,8 +70,9 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             )
 
 
-def _compared(topology: dict[str, Any], number: dict[str, Any]) -> Finding:
-    first, second = topology["p99_ns"], number["p99_ns"]
+def _compared(topology: dict[str, Any], other: dict[str, Any], how: str) -> Finding:
+    """Placement by topology against another, whose way of choosing CPUs `how` says."""
+    first, second = topology["p99_ns"], other["p99_ns"]
     if first is None or second is None:
         return _found(
             "too_few_requests",
@@ -76,14 +81,14 @@ def _compared(topology: dict[str, Any], number: dict[str, Any]) -> Finding:
             "The cells contain too few requests to compute the p99 of the shards.",
             "Repeat the experiment with a larger `--seconds`.",
         )
-    shared = (number["most_on_core"] or 1) > 1
+    shared = (other["most_on_core"] or 1) > 1
     worse = shared and second >= _WORSE * first
     return _found(
         "placement",
         "warning" if worse else "info",
-        f"p99 is {duration(second)} by CPU number, {duration(first)} by topology",
-        f"{count(number['shards'], 'shard')} placed by CPU number use "
-        f"{count(number['cores'], 'core')}, p99 {_p99(number)}; by topology they use "
+        f"p99 is {duration(second)} {how}, {duration(first)} by topology",
+        f"{count(other['shards'], 'shard')} placed {how} use "
+        f"{count(other['cores'], 'core')}, p99 {_p99(other)}; by topology they use "
         f"{count(topology['cores'], 'core')}, p99 {_p99(topology)}.",
         "Pin one shard to each core: thread_siblings_list shows which logical CPUs share a core."
         if worse
