@@ -72,6 +72,9 @@ SELECT
   END AS bound_by,
   -- From its start to the screen, ns; null if never shown or not recorded. (no bounds)
   (a.displayed_ns - a.start_ns)::BIGINT AS latency_ns,
+  -- From the call of Present, which ends the CPU time, to the screen, ns: PresentMon's
+  -- msUntilDisplayed; null if never shown or not recorded. (no bounds)
+  (a.displayed_ns - a.start_ns - a.cpu_busy_ns)::BIGINT AS until_displayed_ns,
   -- True if it was never shown.
   a.dropped,
   -- Presenting thread, unique in the database; null if not recorded.

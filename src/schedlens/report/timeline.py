@@ -25,11 +25,11 @@ _LAYERS = (
 )
 
 
-# Columns of frame_time that are lines of their own where recorded; the last from the start of a
-# frame to the screen.
+# Columns of frame_time that are lines of their own where recorded.
 _ALSO_DRAWN = (
     ("gpu_busy_ns", "GPU busy", "@green", "dot"),
-    ("latency_ns", "until displayed", "@orange", "dashdot"),
+    ("until_displayed_ns", "until displayed, from Present", "@orange", "dashdot"),
+    ("latency_ns", "until displayed, from its start", "@brown", "longdash"),
 )
 
 
