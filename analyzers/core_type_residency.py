@@ -151,10 +151,7 @@ def _causes(why: dict[str, Any]) -> str:
 
 
 def _without_p(scope: Scope, row: dict[str, Any]) -> str | None:
-    """Which CPUs the thread may use, and since when; None unless P cores are known to be excluded.
-
-    Which program set an affinity is not recorded.
-    """
+    """Which CPUs the thread may use, and who set that; None unless it may use no P core."""
     fast = {
         found["cpu"]
         for found in scope.rows(
@@ -171,6 +168,25 @@ def _without_p(scope: Scope, row: dict[str, Any]) -> str | None:
     if not all(mask["is_known"] and fast.isdisjoint(mask["cpus"]) for mask in masks):
         return None
     cpus = cpu_list.text({cpu for mask in masks for cpu in mask["cpus"]})
-    within = masks[0]["source"] == "event" and masks[0]["from_ns"] >= row["start_ns"]
-    since = f"since {duration(masks[0]['from_ns'])}" if within else "set before the recording"
-    return f"its affinity ({since}) allows only CPUs {cpus}"
+    return f"its affinity ({_set_by(scope, row, masks[0]['from_ns'])}) allows only CPUs {cpus}"
+
+
+def _set_by(scope: Scope, row: dict[str, Any], from_ns: int) -> str:
+    """Which program set the thread's affinity, as far as it is recorded."""
+    changes = scope.rows(
+        "SELECT ts, setter_utid, setter_process, setter_thread, setter_tid "
+        f"FROM affinity_setter(p_trace_id := {row['trace_id']}) WHERE utid = {row['utid']} "
+        f"AND ts < {row['end_ns']} ORDER BY ts DESC LIMIT 1"
+    )
+    if not changes:
+        within = from_ns >= row["start_ns"]
+        since = f"since {duration(from_ns)}; who set it is not recorded"
+        return since if within else "set before the recording"
+    change = changes[0]
+    if change["setter_utid"] is None:
+        return f"since {duration(change['ts'])}; who set it is not recorded"
+    # The process has the name that it had last, perhaps that of another program.
+    own = change["setter_utid"] == row["utid"]
+    process = None if own else change["setter_process"]
+    setter = thread_name(change["setter_thread"], change["setter_tid"], process)
+    return f"set by {setter}{' itself' if own else ''} at {duration(change['ts'])}"

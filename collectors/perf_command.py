@@ -46,6 +46,13 @@ WAITS = (
     "exceptions:page_fault_kernel",
 )
 
+# Recorded as well on request (`--affinity-calls`): who sets affinities. Once any system call is
+# traced, all of them take longer.
+AFFINITY_CALLS = (
+    "syscalls:sys_enter_sched_setaffinity",
+    "syscalls:sys_exit_sched_setaffinity",
+)
+
 MEBI = 1 << 20
 LARGEST_BUFFER = 16 * MEBI
 # An ordinary user may lock this much by default (perf_event_mlock_kb is 512 KiB plus a page).

@@ -16,6 +16,7 @@ from schedlens.record.changes import TRACEFS, tracefs_mount
 
 from . import perf_file, perf_package
 from .perf_command import (
+    AFFINITY_CALLS,
     ESSENTIAL,
     EVENTS,
     ON_ISOLATED,
@@ -84,6 +85,7 @@ def best_capture(
     *,
     light: bool = False,
     waits: bool = False,
+    affinity_calls: bool = False,
     cpus: int,
     memory_bytes: int,
     buffer_bytes: int | None = None,
@@ -91,9 +93,9 @@ def best_capture(
     """The capture of the best mode whose 10 ms recording contains events.
 
     `light` omits the switch records where tracepoints are permitted. `waits` adds page faults and
-    disk requests. `buffer_bytes` is the buffer
-    size for each CPU, a power of two; None: as much as the memory allows. Raises `RecorderError`
-    if the kernel refuses buffers of that size.
+    disk requests, and `affinity_calls` who sets affinities. `buffer_bytes` is the buffer size for
+    each CPU, a power of two; None: as much as the memory allows. Raises `RecorderError` if the
+    kernel refuses buffers of that size.
     """
     perf = program()
     known = version(perf) if perf else None
@@ -105,7 +107,9 @@ def best_capture(
             allow=perf_package.install_command(),
         )
     largest = buffer_bytes or default_buffer_bytes(memory_bytes, cpus)
-    present, absent = _events(waits)
+    present, absent = _events(
+        (*(WAITS if waits else ()), *(AFFINITY_CALLS if affinity_calls else ()))
+    )
     said: list[str] = []
     for mode in MODES[:-1]:
         if mode == "full" and not set(ESSENTIAL) <= set(present):
@@ -191,9 +195,9 @@ def allow_command() -> str | None:
     return f"sudo sysctl kernel.perf_event_paranoid=-1 && {mount}"
 
 
-def _events(waits: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _events(also: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The events that this kernel has and those it lacks; all of them if it does not say."""
-    due = (*EVENTS, *(WAITS if waits else ()))
+    due = (*EVENTS, *also)
     mount = tracefs_mount()
     folder = mount / "events" if mount else None
     if folder is None or not os.access(folder, os.R_OK | os.X_OK):

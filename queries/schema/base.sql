@@ -164,7 +164,8 @@ CREATE TABLE affinity_change (
   ts BIGINT NOT NULL,              -- Time of the record.
   cpu INTEGER NOT NULL,            -- Logical CPU that wrote it.
   utid BIGINT,                     -- Thread.
-  cpus INTEGER[] NOT NULL          -- Logical CPUs allowed from now on.
+  cpus INTEGER[],                  -- Logical CPUs allowed from now on; NULL on Linux, where a call only has their address.
+  setter_utid BIGINT               -- Thread that set them; NULL: not recorded.
 );
 
 CREATE TABLE ideal_cpu_change (

@@ -116,7 +116,8 @@ def test_thread_that_may_not_use_p_cores_is_advised_to_widen_its_affinity(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     cpus = [Cpu(0, 0, core_type="P", efficiency_class=1), Cpu(1, 1, core_type="E")]
-    trace = DrawnTrace(con, [Slice("game/A", 1, 0, 40 * MS)], cpus, 100 * MS)
+    slices = [Slice("game/A", 1, 0, 40 * MS), Slice("tool/B", 0, 5 * MS, 2 * MS)]
+    trace = DrawnTrace(con, slices, cpus, 100 * MS)
     utid = trace.utid("game/A")
     trace.add("affinity", utid=utid, cpus=[1], source="rundown")
     (found,) = _judge(con, "core_type_residency")
@@ -124,6 +125,19 @@ def test_thread_that_may_not_use_p_cores_is_advised_to_widen_its_affinity(
     assert "(set before the recording) allows only CPUs 1, and no P core" in plain(found.detail)
     assert "affinity" in found.advice
     assert "P cores meanwhile" not in found.advice
+    # Set within the recording, first by an unknown thread, then by a known one.
+    trace.add("affinity_change", ts=5 * MS, cpu=0, utid=utid, cpus=[1], setter_utid=None)
+    (found,) = _judge(con, "core_type_residency")
+    assert "(since 5 ms; who set it is not recorded) allows only CPUs 1" in plain(found.detail)
+    setter = trace.utid("tool/B")
+    trace.add("affinity_change", ts=6 * MS, cpu=0, utid=utid, cpus=None, setter_utid=setter)
+    (found,) = _judge(con, "core_type_residency")
+    (tid,) = con.execute(f"SELECT tid FROM thread WHERE utid = {setter}").fetchall()[0]
+    assert f"(set by B ({tid}) of tool at 6 ms) allows only CPUs 1" in plain(found.detail)
+    trace.add("affinity_change", ts=7 * MS, cpu=0, utid=utid, cpus=[1], setter_utid=utid)
+    (found,) = _judge(con, "core_type_residency")
+    (tid,) = con.execute(f"SELECT tid FROM thread WHERE utid = {utid}").fetchall()[0]
+    assert f"(set by A ({tid}) itself at 7 ms) allows only CPUs 1" in plain(found.detail)
     # Allowed on P for a while: what holds the P cores may be the cause.
     trace.add("affinity", utid=utid, valid_from_ns=20 * MS, cpus=[0, 1], source="event")
     assert [one.kind for one in _judge(con, "core_type_residency")] == ["on_e_cores"]

@@ -225,3 +225,23 @@ def test_dpc_is_within_the_recording(
     assert interrupts == ([row] if row else [])
     assert found.of("trace")[0]["first_ns"] == 0
     assert min(one["ts"] for one in found.of("cpu_state")) == 0
+
+
+def test_thread_that_runs_there_set_the_affinity(tmp_path: Path) -> None:
+    confined = struct.pack("<QIHH", 0b10, 8, 0, 0)
+    records = [
+        *life(),
+        # Nothing says yet who runs there.
+        perfinfo(0x0535, 2, at(5), confined),
+        switch(at(10), 0, 9, state=2),
+        perfinfo(0x0535, 2, at(20), confined),
+        switch(at(60), 9, 0),
+        # The header names it.
+        system(0x0535, 2, at(70), confined, ids=(100, 8)),
+    ]
+    found = read(tmp_path, Log([Buffer(records)]))
+    tids = {row["utid"]: row["tid"] for row in found.of("thread")} | {None: None}
+    assert [
+        (row["ts"], tids[row["utid"]], row["cpus"], tids[row["setter_utid"]])
+        for row in found.of("affinity_change")
+    ] == [(5_000, 8, [1], None), (20_000, 8, [1], 9), (70_000, 8, [1], 8)]

@@ -88,6 +88,12 @@ table!(Migrations {
     dest_cpu: Column<i32>,
 });
 table!(Yields { ts: Column<i64>, cpu: Column<i32>, seq: Column<i64>, utid: Column<i64> });
+table!(AffinityCalls {
+    ts: Column<i64>,
+    cpu: Column<i32>,
+    utid: Column<i64>,
+    setter_utid: Column<i64>,
+});
 table!(WaitEvents {
     ts: Column<i64>,
     cpu: Column<i32>,
@@ -237,6 +243,7 @@ pub struct Tables<S, W> {
     pub wakeups: W,
     migrations: Migrations,
     yields: Yields,
+    affinity_calls: AffinityCalls,
     wait_events: WaitEvents,
     interrupts: Interrupts,
     idles: Idles,
@@ -257,6 +264,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
             wakeups: W::new(pools),
             migrations: Migrations::default(),
             yields: Yields::default(),
+            affinity_calls: AffinityCalls::default(),
             wait_events: WaitEvents::default(),
             interrupts: Interrupts::default(),
             idles: Idles::default(),
@@ -293,6 +301,16 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         table.cpu.push(moment.cpu);
         table.seq.push(moment.seq);
         table.utid.push_option(utid);
+        self.rows += 1;
+    }
+
+    /// A thread has set the affinity of another, or its own.
+    pub fn affinity_set(&mut self, moment: Moment, utid: i64, setter: Option<i64>) {
+        let table = &mut self.affinity_calls;
+        table.ts.push(moment.ts);
+        table.cpu.push(moment.cpu);
+        table.utid.push(utid);
+        table.setter_utid.push_option(setter);
         self.rows += 1;
     }
 
@@ -448,6 +466,7 @@ impl<S: Busy, W: Busy> Tables<S, W> {
         add("wakeup", self.wakeups.columns(pools)?)?;
         add("migration", self.migrations.columns()?)?;
         add("sched_yield", self.yields.columns()?)?;
+        add("affinity_change", self.affinity_calls.columns()?)?;
         add("wait_event", self.wait_events.columns()?)?;
         add("interrupt_slice", self.interrupts.in_order().columns()?)?;
         add("cpu_idle", self.idles.columns()?)?;

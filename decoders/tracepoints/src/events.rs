@@ -234,6 +234,16 @@ pub enum Family {
     },
     /// `syscalls:sys_enter_sched_yield`
     Yield,
+    /// `syscalls:sys_enter_sched_setaffinity`
+    SetAffinity {
+        /// Thread whose affinity is to be set; 0: the caller.
+        pid: Slot,
+    },
+    /// `syscalls:sys_exit_sched_setaffinity`
+    SetAffinityDone {
+        /// 0: it was set.
+        ret: Slot,
+    },
     /// `sched:sched_pi_setprio`
     Priority {
         /// Thread whose priority changes.
@@ -422,6 +432,8 @@ fn family(format: &Format) -> Result<Family, &'static str> {
             path: text("dst_path")?,
         }),
         "syscalls:sys_enter_sched_yield" => Ok(Family::Yield),
+        "syscalls:sys_enter_sched_setaffinity" => Ok(Family::SetAffinity { pid: slot("pid")? }),
+        "syscalls:sys_exit_sched_setaffinity" => Ok(Family::SetAffinityDone { ret: slot("ret")? }),
         "irq:softirq_entry" => Ok(Family::SoftirqEntry {
             vec: slot("vec")?,
             names: print_fmt::symbols(&format.print_fmt, "vec"),

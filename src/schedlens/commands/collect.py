@@ -86,6 +86,12 @@ def _names(ctx: click.Context, param: click.Parameter, text: str | None) -> tupl
     "of waits.",
 )
 @click.option(
+    "--affinity-calls",
+    is_flag=True,
+    help="Linux: also record who sets affinities (sched_setaffinity). Meanwhile every system call "
+    "of every program takes a little longer.",
+)
+@click.option(
     "--counters",
     callback=_names,
     help="Events to count at each switch, with perf's names or those of "

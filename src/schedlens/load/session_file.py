@@ -67,6 +67,7 @@ class SavedRequest:
     load_report: str | None = field(default=None, metadata=ABSENT_IF_NONE)
     sustain_s: float | None = field(default=None, metadata=ABSENT_IF_NONE)
     waits: bool | None = field(default=None, metadata=ABSENT_IF_NONE)
+    affinity_calls: bool | None = field(default=None, metadata=ABSENT_IF_NONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ class RecorderSettings:
 
     light: bool = False
     waits: bool = False
+    affinity_calls: bool = False
     counters: tuple[str, ...] = ()
     buffer_size: str | None = None
     stacks: str | None = None

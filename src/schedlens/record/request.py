@@ -72,7 +72,7 @@ class Request(SavedRequest):
             buffer_size_.parse(recorder.buffer_size, target)
         pid = subject.pid
         if target == "windows":
-            _check_on_windows(subject, choice)
+            _check_on_windows(subject, choice, recorder)
             # The Windows platform looks them up when recording begins.
             pass
         elif subject.process is not None:
@@ -96,6 +96,7 @@ class Request(SavedRequest):
             process=subject.process,
             light=recorder.light,
             waits=recorder.waits or None,
+            affinity_calls=recorder.affinity_calls or None,
             counters=recorder.counters,
             command=subject.command,
             depth=subject.depth,
@@ -311,8 +312,12 @@ _ACCEPTED = {
 }
 
 
-def _check_on_windows(subject: Subject, choice: ExperimentChoice) -> None:
-    """Raises `PlanError` for a live service in an experiment, which only Linux measures."""
+def _check_on_windows(
+    subject: Subject, choice: ExperimentChoice, recorder: RecorderSettings
+) -> None:
+    """Raises `PlanError` for what only Linux measures or needs."""
+    if recorder.affinity_calls:
+        raise PlanError("--affinity-calls works only on Linux: Windows records them anyway")
     if choice.load_report is not None:
         raise PlanError("--load-report works only on Linux")
     if choice.experiment is not None and (subject.process is not None or subject.pid is not None):

@@ -9,6 +9,7 @@ use super::lives::{Event, ThreadFacts};
 use super::processes::{self, ProcessFacts};
 use super::rows::{AffinityChange, Mark};
 use super::session::Session;
+use super::state::cpus::UNKNOWN;
 
 /// FILETIME unit in ns.
 const FILETIME_NS: i64 = 100;
@@ -49,7 +50,7 @@ impl Session<'_> {
             }
             0x0530 => self.priority("dynamic", &fields, at),
             0x0531 => self.priority("base", &fields, at),
-            0x0535 => self.affinity(&fields, at),
+            0x0535 => self.affinity(&fields, (record, at)),
             0x053d => {
                 let life = self.lives.now(fields.id("ThreadId")?, at.cpu, at.ts);
                 let cpu = |name| i32::try_from(fields.number(name)?).ok();
@@ -162,7 +163,7 @@ impl Session<'_> {
         Some(())
     }
 
-    fn affinity(&mut self, fields: &Fields, at: Moment) -> Option<()> {
+    fn affinity(&mut self, fields: &Fields, (record, at): (&Record<'_>, Moment)) -> Option<()> {
         let tid = fields.id("ThreadId")?;
         let (group, mask) = (fields.number("Group")?, fields.number("Affinity")?);
         let group = u16::try_from(group).ok()?;
@@ -172,7 +173,16 @@ impl Session<'_> {
         let life = self.lives.confined(tid, at.ts, (group, mask));
         let cpus = self.survey.numbering.cpus(group, mask);
         let utid = self.lives.utid(life);
-        self.current.rows.affinity.push(AffinityChange { at, utid, cpus });
+        // The thread that runs there wrote the record, if the header names none.
+        let setter = match record.tid.filter(|tid| *tid != 0 && *tid != u32::MAX) {
+            Some(tid) => self.lives.now(tid, at.cpu, at.ts),
+            None if record.cpu.map(i32::from) == Some(at.cpu) => {
+                self.scheduling.cpu(at.cpu).running
+            }
+            None => UNKNOWN,
+        };
+        let setter = (setter != UNKNOWN).then(|| self.lives.utid(setter));
+        self.current.rows.affinity.push(AffinityChange { at, utid, cpus, setter });
         Some(())
     }
 }

@@ -60,6 +60,7 @@ pub(super) struct AffinityChange {
     pub(super) at: Moment,
     pub(super) utid: i64,
     pub(super) cpus: Vec<i32>,
+    pub(super) setter: Option<i64>,
 }
 
 /// A row of `ideal_cpu_change` or `qos_change`: the number before, if known, and after.
@@ -225,6 +226,7 @@ impl Rows {
             ("cpu", ints(rows.iter().map(|row| Some(row.at.cpu)))),
             ("utid", longs(rows.iter().map(|row| Some(row.utid)))),
             ("cpus", cpu_lists(rows.iter().map(|row| &*row.cpus))),
+            ("setter_utid", longs(rows.iter().map(|row| row.setter))),
         ];
         add("affinity_change", rows.len(), columns)?;
 

@@ -1,6 +1,6 @@
 //! The rows of the current chunk, and the state they depend on.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use schedlens_schedule::pool::Pools;
 use schedlens_schedule::tables::Moment;
@@ -34,6 +34,8 @@ pub(crate) struct Rows {
     pending: VecDeque<Pending>,
     /// Start and state of the idle period of each CPU.
     idle: Vec<Option<(i64, i32)>>,
+    /// The thread whose affinity each thread is setting, both unique in the database.
+    pub(super) setting: HashMap<i64, i64>,
 }
 
 impl Rows {
@@ -47,6 +49,7 @@ impl Rows {
             chunk: 0,
             pending: VecDeque::new(),
             idle: Vec::new(),
+            setting: HashMap::new(),
         }
     }
 

@@ -238,6 +238,26 @@ impl Rows {
                 let utid = self.current_utid(event, around);
                 self.current.sched_yield(moment, utid);
             }
+            Family::SetAffinity { pid } => {
+                if let Some(caller) = self.current_utid(event, around) {
+                    let target = match pid.id(raw)? {
+                        0 => Some(caller),
+                        tid => self.threads.now(tid, NO_CPU).map(|life| self.threads.utid(life)),
+                    };
+                    self.setting.remove(&caller);
+                    self.setting.extend(target.map(|target| (caller, target)));
+                }
+            }
+            Family::SetAffinityDone { ret } => {
+                let caller = self.current_utid(event, around);
+                let target = caller.and_then(|caller| self.setting.remove(&caller));
+                // A call that failed has set nothing.
+                if ret.read(raw)? == 0
+                    && let Some(target) = target
+                {
+                    self.current.affinity_set(moment, target, caller);
+                }
+            }
             Family::PageFault => {
                 let utid = self.current_utid(event, around);
                 self.current.wait_event("page_fault", moment, utid, None);

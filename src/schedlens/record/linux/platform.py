@@ -93,6 +93,7 @@ class Linux(Platform):
         capture = perf.best_capture(
             light=request.light,
             waits=bool(request.waits),
+            affinity_calls=bool(request.affinity_calls),
             cpus=online,
             memory_bytes=memory,
             buffer_bytes=None if requested is None else requested.size,

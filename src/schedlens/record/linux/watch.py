@@ -3,7 +3,8 @@
 Snapshots show a thread's affinity and cgroup at two times. A thread that starts and is pinned
 within the step (`taskset`), or that moves into a cgroup with a quota, needs readings in between.
 The kernel has no cheap event for either: the tracepoint of the system call sched_setaffinity slows
-down every system call of every program (from 0.28 to 0.70 us in one measurement).
+down every system call of every program (from 0.28 to 0.70 us in one measurement), so it is recorded
+only on request (`--affinity-calls`).
 """
 
 from __future__ import annotations
