@@ -18,7 +18,8 @@ from .perf_checks import check, usable
 from .perf_command import Capture, CounterGroup, record, record_group, size_text
 from .perf_counters import add as add_counters
 from .perf_fallback import NOTHING, best_capture, environment, program, reason, version
-from .perf_stacks import KALLSYMS_COPY, PERF_MAPS, keep_kernel_symbols, keep_perf_maps
+from .perf_generated import PERF_MAPS, keep_generated_code
+from .perf_stacks import KALLSYMS_COPY, keep_kernel_symbols
 from .perf_stacks import add as add_stacks
 
 __all__ = [
@@ -34,8 +35,8 @@ __all__ = [
     "check",
     "commands",
     "fifos",
+    "keep_generated_code",
     "keep_kernel_symbols",
-    "keep_perf_maps",
     "program",
     "size_text",
     "usable",

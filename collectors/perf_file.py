@@ -6,13 +6,17 @@ Used only for the checks right after a recording; analysis uses the reader in `d
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 # perf_event_header types, with the names of the kernel and perf.
 LOST, SAMPLE, SWITCH, SWITCH_CPU_WIDE = 2, 9, 14, 15
+# MMAP and MMAP2: where the file's name begins.
+_NAME_AT = {1: 40, 10: 72}
 FINISHED_ROUND = 68
 HEADER_EVENT_DESC = 12
 
@@ -49,6 +53,24 @@ def read(path: Path) -> PerfFile:
     except (OSError, ValueError, struct.error):
         found.whole = False
     return found
+
+
+def mapped(data: mmap.mmap) -> Iterator[tuple[int, str]]:
+    """Process and name of each mapped file, up to where the file is damaged."""
+    if data[:8] != _MAGIC:
+        return
+    at, size = struct.unpack_from("<QQ", data, 40)
+    # A killed recorder leaves 0.
+    limit = min(at + size, len(data)) if size else len(data)
+    while at + 8 <= limit:
+        kind, _, length = _RECORD.unpack_from(data, at)
+        name_at = _NAME_AT.get(kind)
+        if length < 8:
+            return
+        if name_at is not None and length > name_at:
+            name = data[at + name_at : at + length].split(b"\0", 1)[0]
+            yield struct.unpack_from("<i", data, at + 8)[0], os.fsdecode(name)
+        at += length
 
 
 def _walk(data: mmap.mmap, found: PerfFile) -> None:

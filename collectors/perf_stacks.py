@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import itertools
-import os
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +13,8 @@ from . import perf_fallback
 from .perf_command import MEBI, Capture, Sampling, buffer_bytes
 
 KALLSYMS = Path("/proc/kallsyms")
-# The copy in a session folder, and the folder in a step for maps of just-in-time compilers.
+# The copy in a session folder.
 KALLSYMS_COPY = "kallsyms.gz"
-PERF_MAPS = "perf-maps"
 
 HIDDEN = (
     "names of kernel functions: this system hides their addresses. Run "
@@ -33,8 +29,6 @@ _LARGEST_BUFFER = {"fp": 64 * MEBI, "lbr": 64 * MEBI, "dwarf": 256 * MEBI}
 # Cycles interrupt code that disabled interrupts, too, but need hardware counters: where there are
 # none, perf would name a clock `cycles`.
 _CYCLES, _CLOCK = "cycles", "cpu-clock"
-_MAP_NAME = re.compile(r"perf-(\d+)\.map")
-_MOST_MAP_BYTES = 64 * MEBI
 
 
 def add(
@@ -110,26 +104,3 @@ def keep_kernel_symbols(folder: Path) -> None:
         # `address kind name [module]`: only functions can be in a stack.
         copy.writelines(line for line in file if line.split(b" ", 2)[1] in b"tTwW")
     aside.replace(folder / KALLSYMS_COPY)
-
-
-def keep_perf_maps(folder: Path, begin_s: float) -> None:
-    """Copies the maps that just-in-time compilers of running processes wrote in /tmp.
-
-    `begin_s` is the wall time at which recording began: maps of processes that have ended are kept
-    if they changed since then.
-    """
-    left = _MOST_MAP_BYTES
-    for path in sorted(Path("/tmp").glob("perf-*.map")):
-        found = _MAP_NAME.fullmatch(path.name)
-        with contextlib.suppress(OSError):
-            # Not through a link: another user could have made it.
-            state = path.lstat()
-            runs = found is not None and Path("/proc", found[1]).exists()
-            wanted = found is not None and (runs or state.st_mtime >= begin_s)
-            if not wanted or not path.is_file() or path.is_symlink() or state.st_size > left:
-                continue
-            left -= state.st_size
-            (folder / PERF_MAPS).mkdir(exist_ok=True)
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            with os.fdopen(handle, "rb") as file:
-                (folder / PERF_MAPS / path.name).write_bytes(file.read(_MOST_MAP_BYTES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -68,6 +69,44 @@ def test_lines_of_a_dump_are_those_of_its_functions(session: Path) -> None:
         (name, "[anonymous]", "made.js", line)
         for name, line in (("first", 10), ("second", 20), ("later", 30))
     ]
+
+
+def test_a_session_that_was_moved_has_the_same_names_without_the_original(
+    session: Path, tmp_path: Path
+) -> None:
+    """Without its copy in the session, the code has no names."""
+    asked = (
+        "SELECT symbol, module, file, line, count(*) FROM frame_symbol "
+        "WHERE symbol IN ('first', 'second', 'later') GROUP BY ALL ORDER BY ALL"
+    )
+    (step,) = (path.parent for path in session.glob("*/perf.data"))
+    copies = [*step.glob("perf-maps/*")]
+    own = [path for path in copies if path.name.startswith("jit-")]
+    if session.parent.name.startswith("map"):
+        with duckdb.connect(str(session / "analysis.duckdb"), read_only=True) as con:
+            (process,) = con.execute("SELECT pid FROM process WHERE name = 'jit'").fetchall()
+        own = [path for path in copies if path.name == f"perf-{process[0]}.map"]
+    (copy,) = own
+    places = (session.parent / copy.name, Path("/tmp") / copy.name)
+    (original,) = (path for path in places if path.exists())
+    aside = tmp_path / "aside"
+    shutil.move(original, aside)
+    try:
+        found = []
+        for place in ("whole", "without"):
+            moved = tmp_path / place
+            shutil.copytree(session, moved, ignore=shutil.ignore_patterns("analysis.*", "*.html"))
+            if place == "without":
+                next(moved.glob(f"*/perf-maps/{copy.name}")).unlink()
+            command("analyze", str(moved))
+            with duckdb.connect(str(moved / "analysis.duckdb"), read_only=True) as con:
+                found.append(con.execute(asked).fetchall())
+    finally:
+        shutil.move(aside, original)
+    with duckdb.connect(str(session / "analysis.duckdb"), read_only=True) as con:
+        expected = con.execute(asked).fetchall()
+    assert len(expected) >= 2
+    assert found == [expected, []]
 
 
 @pytest.mark.parametrize("session", ["dump"], indirect=True)

@@ -1,6 +1,8 @@
 //! Code of just-in-time compilers as their dumps list it, in the order of time.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use schedlens_symbols::jit_dump;
@@ -11,11 +13,15 @@ use super::spaces::Spaces;
 /// More dumps than this are not read.
 const MOST_DUMPS: usize = 1 << 10;
 
-/// What one dump contains that has not happened yet, the next one last.
+/// The functions of a dump by time, in ns.
+type Functions = Rc<[(i64, jit_dump::Generated)]>;
+
+/// A dump that a process mapped, and how many of its functions have been made.
 #[derive(Debug)]
 struct Dump {
     pid: i32,
-    coming: Vec<(i64, jit_dump::Generated)>,
+    functions: Functions,
+    made: usize,
 }
 
 /// The dumps that the processes of a recording mapped.
@@ -27,6 +33,8 @@ pub(crate) struct Generated {
     start_clock: Option<i64>,
     unread: Vec<(i32, String)>,
     dumps: Vec<Dump>,
+    /// Those that were read: workers of one server have the dump of their parent.
+    known: HashMap<PathBuf, Functions>,
     read: usize,
     next_ns: i64,
 }
@@ -38,6 +46,7 @@ impl Generated {
             start_clock,
             unread: Vec::new(),
             dumps: Vec::new(),
+            known: HashMap::new(),
             read: 0,
             next_ns: i64::MAX,
         }
@@ -73,49 +82,67 @@ impl Generated {
     #[inline(never)]
     fn apply_due(&mut self, now_ns: i64, spaces: &mut Spaces) {
         for (pid, path) in std::mem::take(&mut self.unread) {
-            let coming = self.coming(&path);
+            let functions = self.functions(pid, &path);
             // The process may map its dump twice.
             self.dumps.retain(|dump| dump.pid != pid);
-            self.dumps.push(Dump { pid, coming });
+            self.dumps.push(Dump { pid, functions, made: 0 });
         }
         self.next_ns = i64::MAX;
         for dump in &mut self.dumps {
-            while let Some((_, made)) = dump.coming.pop_if(|(ts, _)| *ts <= now_ns) {
-                if let Some(from) = made.from {
-                    spaces.compile(dump.pid, from..from.saturating_add(1), None);
+            let rest = dump.functions.get(dump.made..).unwrap_or_default();
+            for (ts, made) in rest {
+                if *ts > now_ns {
+                    self.next_ns = self.next_ns.min(*ts);
+                    break;
                 }
-                let (start, size) = (made.start, made.size);
-                let lines = made.lines.iter().map(|(distance, file, line)| {
-                    (start.saturating_add(*distance), Arc::clone(file), *line)
-                });
-                let method = Method { name: made.name, lines: lines.collect() };
-                let code = start..start.saturating_add(size);
-                spaces.compile(dump.pid, code, Some(Arc::new(method)));
+                dump.made += 1;
+                apply(dump.pid, made, spaces);
             }
-            let next = dump.coming.last().map_or(i64::MAX, |(ts, _)| *ts);
-            self.next_ns = self.next_ns.min(next);
         }
     }
 
-    /// The functions of a dump, the last one first.
-    fn coming(&self, path: &str) -> Vec<(i64, jit_dump::Generated)> {
+    /// The functions of the first of the files that is a dump.
+    fn functions(&mut self, pid: i32, path: &str) -> Functions {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let copies = self.folders.iter().map(|folder| folder.join(name));
-        let read = copies
-            .chain([Path::new(path).to_path_buf()])
-            .find_map(|place| jit_dump::read(&place).ok());
-        let mut coming: Vec<_> = read
-            .unwrap_or_default()
-            .into_iter()
-            .map(|made| {
-                let raw = made.ts.and_then(|ts| i64::try_from(ts).ok());
-                let ts = raw.zip(self.start_clock).map(|(raw, start)| raw.saturating_sub(start));
-                (ts.unwrap_or(i64::MIN), made)
-            })
-            .collect();
-        coming.reverse();
-        // Stable: of equal times the first in the file is the last one here.
-        coming.sort_by_key(|(ts, _)| std::cmp::Reverse(*ts));
-        coming
+        let folders = self.folders.iter();
+        // Copies of dumps of other names than their process are in a folder of its number.
+        let copies =
+            folders.flat_map(|folder| [folder.join(pid.to_string()).join(name), folder.join(name)]);
+        let places: Vec<PathBuf> = copies.chain([Path::new(path).to_path_buf()]).collect();
+        for place in places {
+            if let Some(known) = self.known.get(&place) {
+                return Rc::clone(known);
+            }
+            let Ok(read) = jit_dump::read(&place) else { continue };
+            let mut functions: Vec<_> =
+                read.into_iter().map(|made| (self.ns(made.ts), made)).collect();
+            // Stable: functions of equal times keep the order of the file.
+            functions.sort_by_key(|(ts, _)| *ts);
+            let functions: Functions = functions.into();
+            self.known.insert(place, Rc::clone(&functions));
+            return functions;
+        }
+        Functions::default()
     }
+
+    /// A time of a dump; the least if it is unknown.
+    fn ns(&self, ts: Option<u64>) -> i64 {
+        let raw = ts.and_then(|ts| i64::try_from(ts).ok());
+        let ns = raw.zip(self.start_clock).map(|(raw, start)| raw.saturating_sub(start));
+        ns.unwrap_or(i64::MIN)
+    }
+}
+
+/// A function appears in a process.
+fn apply(pid: i32, made: &jit_dump::Generated, spaces: &mut Spaces) {
+    if let Some(from) = made.from {
+        spaces.compile(pid, from..from.saturating_add(1), None);
+    }
+    let (start, size) = (made.start, made.size);
+    let lines = made
+        .lines
+        .iter()
+        .map(|(distance, file, line)| (start.saturating_add(*distance), Arc::clone(file), *line));
+    let method = Method { name: Arc::clone(&made.name), lines: lines.collect() };
+    spaces.compile(pid, start..start.saturating_add(size), Some(Arc::new(method)));
 }

@@ -238,13 +238,16 @@ class _Flight:
             )  # fmt: skip
             inside = session.begin(step)
             (aside / perf.MAIN_FILE).rename(inside / perf.MAIN_FILE)
+            not_kept: list[str] = []
             if self.request.stacks:
                 perf.keep_kernel_symbols(session.folder)
-                perf.keep_perf_maps(inside, time.time() - (self.options.ring_s or 0) - 1)
+                since = time.time() - (self.options.ring_s or 0) - 1
+                not_kept = perf.keep_generated_code(inside, inside / perf.MAIN_FILE, since)
             if self.options.frames is not None:
                 _keep_frames(self.options.frames, inside / "frames.csv", begin["mono_ns"])
             row = self._row(step, incident, begin, end, recorder.command)
             row = self._checked(row, inside)
+            row = replace(row, warnings=(*row.warnings, *not_kept))
             write_json(inside / "begin.json", begin)
             write_json(inside / "end.json", end)
             write_json(inside / step_file.NAME, row.to_json())

@@ -216,7 +216,7 @@ class Runner:
                 machine=found,
                 command_ns=took_ns,
                 served=served,
-                warnings=tuple(warnings),
+                warnings=(*row.warnings, *warnings),
             )
             return row, steal_pct(begin, end)
         finally:
@@ -264,9 +264,11 @@ class Runner:
     ) -> StepFile:
         """Writes what is known, after the recorder has ended, so that it is not in the trace."""
         begin, end = edges
+        warnings: list[str] = []
         if recorder is not None and self._capture.sampling and self._capture.sampling.stacks:
             lasted = (end["mono_ns"] - begin["mono_ns"]) / 1e9
-            perf.keep_perf_maps(folder, time.time() - lasted - 1)
+            trace = folder / perf.MAIN_FILE
+            warnings += perf.keep_generated_code(folder, trace, time.time() - lasted - 1)
         write_json(folder / "begin.json", begin)
         write_json(folder / "end.json", end)
         row = step_file.planned(
@@ -283,6 +285,7 @@ class Runner:
             missing=tuple(self._capture.missing),
             perf_command=commands[0] if commands else None,
             counters_commands=commands[1:],
+            warnings=tuple(warnings),
         )
 
 
