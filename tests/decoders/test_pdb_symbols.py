@@ -8,62 +8,17 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import windows_program
-from etl_bytes import Buffer, Log, image, rsds, sampled_profile, stack_walk
-from etl_drawn import at, life
 from loaded_recording import loaded
+from sampled_program import functions, sampled
 from windows_program import Program
-
-from schedlens import _decoders
-
-if TYPE_CHECKING:
-    from schedlens._decoders import SymbolSources
-
-BASE = 0x7FF6_0000_0000
-IDS = (100, 8)
-Row = tuple[int, str | None, str | None, int | None, str | None]
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
     return windows_program.built(tmp_path_factory.mktemp("program"))
-
-
-def sampled(
-    folder: Path, program: Program, stacks: list[list[int]], *, signed: bool = True
-) -> Path:
-    """A recording with a sample per stack: addresses in the program, innermost first."""
-    records = [*life(), image(at(0), 100, BASE, program.size, r"\Device\HarddiskVolume3\game.exe")]
-    if signed:
-        records.append(rsds(at(0), 100, BASE, program.guid, program.age, "game.pdb"))
-    for number, stack in enumerate(stacks):
-        addresses = [BASE + address for address in stack]
-        ts = at(10 + 10 * number)
-        records += [sampled_profile(ts, 8, addresses[0]), stack_walk(ts + 1, ts, IDS, addresses)]
-    path = folder / "made.etl"
-    path.write_bytes(Log([Buffer(records)], buffer_size=1 << 16).encoded())
-    return path
-
-
-def functions(path: Path, *folders: Path) -> list[Row]:
-    """Address, function, file, line, and why the name is unknown, with these symbol folders."""
-    nowhere = str(path.parent / "no cache")
-    sources: SymbolSources = {
-        "kallsyms": None, "perf_maps": [], "debug": [], "symbol_path": ";".join(map(str, folders)),
-        "cache": (nowhere, nowhere), "fetch": None,
-    }  # fmt: skip
-    found: list[Row] = []
-    with _decoders.load(str(path), 1, None, None, "made", sources) as loader:
-        for table, batch in loader:
-            for row in batch.to_pylist() if table == "frame_symbol" else ():
-                file = row["file"] and Path(row["file"]).name
-                found.append(
-                    (row["address"], row["symbol"], file, row["line"], row["unknown_reason"])
-                )
-    return found
 
 
 def reasons(path: Path, *folders: Path) -> set[object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,6 +103,48 @@ def built(folder: Path, *, debug: int = 2, name: str = "game") -> Program:
         check=True,
     )  # fmt: skip
     return _read(exe)
+
+
+def streams(pdb: bytes) -> list[bytes]:
+    """The streams of a PDB file by number."""
+    page, _, _, size, _ = struct.unpack_from("<5I", pdb, 32)
+
+    def joined(pages: Sequence[int], length: int) -> bytes:
+        return b"".join(pdb[at * page : (at + 1) * page] for at in pages)[:length]
+
+    list_at = struct.unpack_from("<I", pdb, 52)[0] * page
+    directory = joined(struct.unpack_from(f"<{-(-size // page)}I", pdb, list_at), size)
+    (count,) = struct.unpack_from("<I", directory)
+    sizes = struct.unpack_from(f"<{count}I", directory, 4)
+    at, found = 4 + 4 * count, []
+    for length in sizes:
+        pages = struct.unpack_from(f"<{-(-length // page)}I", directory, at)
+        at += 4 * len(pages)
+        found.append(joined(pages, length))
+    return found
+
+
+def container(parts: Sequence[bytes], page: int = 512) -> bytes:
+    """A PDB file with these streams in small pages."""
+    contents: list[bytes] = []
+    next_page = 3
+
+    def placed(content: bytes) -> list[int]:
+        nonlocal next_page
+        count = -(-len(content) // page)
+        contents.append(content.ljust(count * page, b"\0"))
+        next_page += count
+        return list(range(next_page - count, next_page))
+
+    numbers = [number for part in parts for number in placed(part)]
+    words = [len(parts), *map(len, parts), *numbers]
+    directory = struct.pack(f"<{len(words)}I", *words)
+    pages = placed(directory)
+    of_list = placed(struct.pack(f"<{len(pages)}I", *pages))
+    head = b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0"
+    head += struct.pack("<5I", page, 1, next_page, len(directory), 0)
+    head += struct.pack(f"<{len(of_list)}I", *of_list)
+    return head.ljust(3 * page, b"\0") + b"".join(contents)
 
 
 def _output(*command: str) -> list[str]:

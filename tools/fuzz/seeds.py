@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import struct
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,10 @@ from typing import Any
 
 import dat_bytes
 import etl_bytes
+import jit_bytes
 import pyarrow as pa
 import recording_writer
+import windows_program
 from etl_drawn import at, life
 from xperf_lines import HEAD, ROWS
 
@@ -218,6 +221,19 @@ def _texts() -> Iterator[tuple[str, str, bytes]]:
     yield "precise", "commas", _PRECISE.replace(",", ";").replace(".0", ",0").encode()
 
 
+def _symbols(folder: Path) -> Iterator[tuple[str, str, bytes]]:
+    """PDB files of programs that the Rust toolchain builds, their streams, and a dump."""
+    for name, debug in (("lines", 2), ("names", 0)):
+        pdb = windows_program.built(folder, debug=debug, name=name).pdb.read_bytes()
+        for place in map(bytes, (folder, ROOT, Path.home())):
+            pdb = pdb.replace(place, b"/".ljust(len(place), b"x"))
+        streams = windows_program.streams(pdb)
+        packed = b"".join(map(_part, streams))
+        yield "pdb_streams", name, packed
+        yield "pdb_file", name, windows_program.container(streams, page=256)
+    yield "jit_dump", "all", jit_bytes.dump()
+
+
 def _buffers(etl: bytes) -> Iterator[tuple[int, bytes]]:
     """CPU and bytes of each buffer's records, after the header's buffer."""
     at = struct.unpack_from("<I", etl)[0]
@@ -252,6 +268,8 @@ def seeds(folder: Path) -> Iterator[tuple[str, str, bytes]]:
     etl = _etl(folder, merged=True)
     yield from _dats()
     yield from _texts()
+    with tempfile.TemporaryDirectory() as made:
+        yield from _symbols(Path(made))
     yield "perf_file", "sound", perf
     offset, size = struct.unpack_from("<QQ", perf, 40)
     yield "perf_records", "sound", perf[offset : offset + size]

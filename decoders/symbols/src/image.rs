@@ -9,10 +9,10 @@ use object::{Object, ObjectSegment};
 use schedlens_input::files::Mapped;
 
 use crate::debug_file::{Places, hex};
-use crate::function::{Function, demangled};
+use crate::function::{Function, cut, demangled};
 
 /// Debug information that inlines more than this is damaged.
-pub(crate) const MOST_INLINED: usize = 64;
+pub const MOST_INLINED: usize = 64;
 
 /// Why a file cannot name its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,8 +169,7 @@ fn functions(loader: &Loader, address: u64) -> Option<Vec<Function>> {
             let name = frame.function.as_ref().and_then(|name| name.raw_name().ok());
             let name = name.map(|name| demangled(&name));
             let location = frame.location;
-            let (file, line) =
-                location.map_or((None, None), |l| (l.file.map(str::to_owned), l.line));
+            let (file, line) = location.map_or((None, None), |l| (l.file.map(cut), l.line));
             match name {
                 Some(name) => found.push(Function { name, file, line }),
                 // Lines without functions: of assembler code.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use schedlens_input::bytes::{u32_at, u64_at};
 use schedlens_input::files::Mapped;
 
+use crate::function::{LONGEST_NAME, cut};
+
 /// `JITHEADER_MAGIC`, as bytes of a little-endian machine.
 const MAGIC: &[u8] = b"DTiJ";
 /// `JITDUMP_FLAGS_ARCH_TIMESTAMP`: times are ticks of the processor.
@@ -55,10 +57,12 @@ pub fn read(path: &Path) -> io::Result<Vec<Generated>> {
     if !path.is_file() {
         return Err(io::ErrorKind::NotFound.into());
     }
-    parse(Mapped::open(path)?.bytes()).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    functions(Mapped::open(path)?.bytes()).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-fn parse(bytes: &[u8]) -> Option<Vec<Generated>> {
+/// The functions of a dump in the order of its records; `None` if it is not a dump of a
+/// little-endian machine.
+pub fn functions(bytes: &[u8]) -> Option<Vec<Generated>> {
     if !bytes.starts_with(MAGIC) {
         return None;
     }
@@ -98,6 +102,9 @@ fn parse(bytes: &[u8]) -> Option<Vec<Generated>> {
                 let Some(old) = current.remove(&from).and_then(|old| found.get(old)) else {
                     continue;
                 };
+                if to.checked_add(old.size).is_none() {
+                    continue;
+                }
                 let moved = Generated { ts, start: to, from: Some(from), ..old.clone() };
                 current.insert(to, found.len());
                 found.push(moved);
@@ -112,8 +119,8 @@ fn parse(bytes: &[u8]) -> Option<Vec<Generated>> {
 fn load(record: &[u8]) -> Option<(u64, u64, Arc<str>)> {
     let (start, size) = (u64_at(record, PREFIX + 16)?, u64_at(record, PREFIX + 24)?);
     start.checked_add(size)?;
-    let name = String::from_utf8_lossy(until_zero(record.get(PREFIX + 40..)?)).into_owned();
-    (size > 0).then(|| (start, size, Arc::from(name)))
+    let name = name(until_zero(record.get(PREFIX + 40..)?));
+    (size > 0).then_some((start, size, name))
 }
 
 /// Address of a function, and address, file and line of its parts.
@@ -129,12 +136,19 @@ fn debug_info(record: &[u8]) -> Option<(u64, Vec<Line>)> {
         let name = until_zero(texts);
         let file = match lines.last() {
             Some((_, before, _)) if name == SAME => Arc::clone(before),
-            _ => Arc::from(String::from_utf8_lossy(name).as_ref()),
+            _ => self::name(name),
         };
         lines.push((address, file, line));
         rest = texts.get(name.len() + 1..).unwrap_or_default();
     }
     Some((start, lines))
+}
+
+/// A name or a path, if it is too long without its end.
+fn name(bytes: &[u8]) -> Arc<str> {
+    // A character of more bytes than one is cut with the text.
+    let start = bytes.get(..=LONGEST_NAME).unwrap_or(bytes);
+    Arc::from(cut(&String::from_utf8_lossy(start)))
 }
 
 fn until_zero(bytes: &[u8]) -> &[u8] {
@@ -189,7 +203,7 @@ mod tests {
 
     #[test]
     fn functions_have_times_lines_and_the_place_they_were_moved_from() {
-        let found = parse(&dump(0)).expect("dump");
+        let found = functions(&dump(0)).expect("dump");
         let file: Arc<str> = Arc::from("a.js");
         let lines: Arc<[_]> = Arc::from([(0, Arc::clone(&file), 8), (4, file, 9)]);
         let fib = Generated {
@@ -209,17 +223,43 @@ mod tests {
             ..fib.clone()
         };
         assert_eq!(found, [fib, moved, main]);
-        assert!(parse(&dump(TICKS)).expect("dump").iter().all(|of| of.ts.is_none()));
+        assert!(functions(&dump(TICKS)).expect("dump").iter().all(|of| of.ts.is_none()));
     }
 
     #[test]
     fn a_dump_that_is_cut_off_has_the_functions_before() {
         let whole = dump(0);
         let counts: Vec<usize> =
-            (40..=whole.len()).map(|end| parse(&whole[..end]).expect("dump").len()).collect();
+            (40..=whole.len()).map(|end| functions(&whole[..end]).expect("dump").len()).collect();
         assert!(counts.is_sorted());
         assert_eq!((counts[0], counts[counts.len() - 1]), (0, 3));
-        assert_eq!(parse(&whole[..30]), None);
-        assert_eq!(parse(b"JiTD"), None);
+        assert_eq!(functions(&whole[..30]), None);
+        assert_eq!(functions(b"JiTD"), None);
+    }
+
+    #[test]
+    fn code_that_wraps_around_the_last_address_is_no_function() {
+        let last = u64::MAX - 8;
+        let dump = [
+            header(0),
+            record(LOAD, 5, &[7, last, last, 16, 0], b"wraps\0"),
+            record(LOAD, 6, &[7, 0x1000, 0x1000, 16, 0], b"fib\0"),
+            record(MOVE, 7, &[7, last, 0x1000, last, 16, 0], b""),
+        ]
+        .concat();
+        let names: Vec<_> = functions(&dump)
+            .expect("dump")
+            .into_iter()
+            .map(|made| (made.start, made.name.to_string()))
+            .collect();
+        assert_eq!(names, [(0x1000, "fib".to_owned())]);
+    }
+
+    #[test]
+    fn a_name_without_an_end_is_cut() {
+        let endless = vec![b'x'; 1 << 20];
+        let dump = [header(0), record(LOAD, 5, &[7, 0x1000, 0x1000, 16, 0], &endless)].concat();
+        let found = functions(&dump).expect("dump");
+        assert_eq!(found[0].name.len(), LONGEST_NAME + '…'.len_utf8());
     }
 }

@@ -16,7 +16,7 @@ mod symbol_path;
 pub mod unwind;
 
 pub use self::debug_file::Places;
-pub use self::function::{Function, demangled};
+pub use self::function::{Function, LONGEST_NAME, demangled};
 pub use self::image::{Image, Missing};
 pub use self::kernel::{KernelSymbol, KernelSymbols};
 pub use self::perf_map::PerfMap;

@@ -5,6 +5,7 @@
 #![no_main]
 
 mod bytes;
+mod caught;
 mod dat;
 mod etl;
 mod intervals;
@@ -14,6 +15,7 @@ mod perf;
 mod printed;
 mod show;
 mod states;
+mod symbols;
 mod tables;
 mod texts;
 
@@ -24,7 +26,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// All targets by name.
-const TARGETS: [(&str, Target); 26] = [
+const TARGETS: [(&str, Target); 29] = [
     ("etl_file", etl::file),
     ("etl_buffers", etl::buffers),
     ("etl_schedule", etl::schedule),
@@ -51,6 +53,9 @@ const TARGETS: [(&str, Target); 26] = [
     ("tables", tables::target),
     ("samples", texts::samples),
     ("processors", texts::processors),
+    ("pdb_file", symbols::pdb_file),
+    ("pdb_streams", symbols::pdb_streams),
+    ("jit_dump", symbols::jit_dump),
 ];
 
 static SELECTED: OnceLock<Target> = OnceLock::new();

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::panic;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
 use schedlens_loader::tables::Folder;
 
 use crate::bytes::Bytes;
-use crate::{loaded, states};
+use crate::{caught, loaded, states};
 
 const MOST_CHANGES: u8 = 8;
 /// The number of the manifest among the files that are damaged.
@@ -52,20 +51,9 @@ fn manifest(rows: &BTreeMap<&'static str, usize>, (first, last): (i64, i64), sou
 
 /// Writes a folder, damages one of its files, and reads it.
 ///
-/// The reader catches panics of arrow-ipc and refuses the file. libFuzzer's hook would end the
-/// process at each of them, so only those that leave the reader do.
+/// The reader catches panics of arrow-ipc and refuses the file.
 pub fn target(data: &[u8]) {
-    static HOOK: Once = Once::new();
-    static LAST: Mutex<String> = Mutex::new(String::new());
-    HOOK.call_once(|| {
-        panic::set_hook(Box::new(|what| {
-            *LAST.lock().unwrap_or_else(PoisonError::into_inner) = what.to_string();
-        }));
-    });
-    if panic::catch_unwind(|| read_damaged(data)).is_err() {
-        eprintln!("panicked: {}", LAST.lock().unwrap_or_else(PoisonError::into_inner));
-        std::process::abort();
-    }
+    caught::only_what_leaves(|| read_damaged(data));
 }
 
 fn read_damaged(data: &[u8]) {

@@ -31,6 +31,30 @@ struct Definition {
     ts: i64,
     is_create: bool,
     chain: u32,
+    /// Of the definitions of the key by time: the chain of the next one from here on that is a
+    /// deletion or a listing, and that of the last creation up to here.
+    next_listed: Option<u32>,
+    last_created: Option<u32>,
+}
+
+impl Definition {
+    fn new(ts: i64, is_create: bool, chain: u32) -> Self {
+        Self { ts, is_create, chain, next_listed: None, last_created: None }
+    }
+}
+
+/// Fills in what is next to each definition, so that no look-up walks along them.
+fn link(by_time: &mut [Definition]) {
+    let mut created = None;
+    for definition in by_time.iter_mut() {
+        created = if definition.is_create { Some(definition.chain) } else { created };
+        definition.last_created = created;
+    }
+    let mut listed = None;
+    for definition in by_time.iter_mut().rev() {
+        listed = if definition.is_create { listed } else { Some(definition.chain) };
+        definition.next_listed = listed;
+    }
 }
 
 /// What a recording contains about code.
@@ -117,7 +141,7 @@ impl Code {
             return;
         }
         self.definitions += 1;
-        let definition = Definition { ts: record.ts, is_create, chain };
+        let definition = Definition::new(record.ts, is_create, chain);
         self.by_key.entry(key).or_default().push(definition);
     }
 
@@ -144,6 +168,7 @@ impl Code {
         for found in self.by_key.values_mut() {
             found.sort_by_key(|definition| definition.ts);
             found.iter_mut().for_each(|definition| definition.ts = ns(definition.ts));
+            link(found);
         }
         self.known = HashMap::new();
     }
@@ -153,10 +178,11 @@ impl Code {
     pub fn stack(&self, key: u64, ts: i64) -> Option<&[u64]> {
         let found = self.by_key.get(&key)?;
         let after = found.partition_point(|definition| definition.ts < ts);
-        let (before, later) = found.split_at(after);
-        let next = later.iter().find(|definition| !definition.is_create || definition.ts == ts);
-        let last = || before.iter().rev().find(|definition| definition.is_create);
-        let (start, end) = *self.chains.get(next.or_else(last)?.chain as usize)?;
+        let next = found.get(after).and_then(|definition| {
+            if definition.ts == ts { Some(definition.chain) } else { definition.next_listed }
+        });
+        let last = || found.get(after.checked_sub(1)?)?.last_created;
+        let (start, end) = *self.chains.get(next.or_else(last)? as usize)?;
         self.addresses.get(start as usize..end as usize)
     }
 
@@ -178,7 +204,7 @@ mod tests {
             addresses: vec![1, 2, 3, 4],
             ..Code::default()
         };
-        let definition = |ts, is_create, chain| Definition { ts, is_create, chain };
+        let definition = Definition::new;
         code.by_key.insert(
             1,
             vec![definition(30, false, 2), definition(10, false, 0), definition(20, false, 1)],
@@ -196,6 +222,22 @@ mod tests {
         ];
         for (key, ts, expected) in cases {
             assert_eq!(code.stack(key, ts), expected, "{key} at {ts}");
+        }
+    }
+
+    // One after the other would be 10^11 steps.
+    #[test]
+    fn a_key_that_is_created_very_often_is_looked_up_without_walking_along() {
+        let count = 1 << 20;
+        let mut code = Code { chains: vec![(0, 1)], addresses: vec![7], ..Code::default() };
+        let created = (0..count).map(|ts| Definition::new(2 * ts, true, 0));
+        let listed = Definition::new(2 * count, false, 0);
+        code.by_key.insert(1, created.chain([listed]).collect());
+        code.by_key.insert(2, (0..count).map(|ts| Definition::new(ts, false, 0)).collect());
+        code.finish(|raw| raw);
+        for ts in (0..count).step_by(4) {
+            assert_eq!(code.stack(1, ts + 1), Some(&[7][..]));
+            assert_eq!(code.stack(2, count + ts), None);
         }
     }
 }

@@ -161,6 +161,14 @@ impl Spaces {
             let end = start.checked_add(image.size).filter(|end| *end > start)?;
             Some((end, self.modules.number(Kind::Image { image, is_kernel })))
         });
+        let of = |mapped: Mapped| (mapped.module, mapped.shift);
+        let known = if is_kernel { Some(&self.kernel_maps) } else { self.maps(pid.cast_signed()) };
+        let old = known.and_then(|maps| maps.get(&start)).copied().map(of);
+        let old_kind = old.and_then(|(module, _)| self.modules.kinds.get(module as usize));
+        let old_end = match old_kind {
+            Some(Kind::Image { image, .. }) => start.saturating_add(image.size.max(1)),
+            _ => start,
+        };
         let maps = if is_kernel {
             self.kernel_version += 1;
             &mut self.kernel_maps
@@ -170,7 +178,14 @@ impl Spaces {
         };
         match loaded {
             Some((end, module)) => place(maps, start, Mapped { end, shift: start, module }),
-            None => drop(maps.remove(&start)),
+            // If something was loaded into its middle, it is in parts.
+            None => {
+                let parts = maps.range(start..old_end).filter(|(_, part)| Some(of(**part)) == old);
+                let parts: Vec<u64> = parts.map(|(start, _)| *start).collect();
+                for part in parts {
+                    maps.remove(&part);
+                }
+            }
         }
     }
 
@@ -320,6 +335,19 @@ mod tests {
         assert_eq!(found(&mut spaces, 0x901f).0, "Unknown { pid: 7 }");
         spaces.load(7, 0x5000, Some(image("b.dll")));
         assert_eq!(found(&mut spaces, 0x5010), of("b.dll", None, 0x10));
+    }
+
+    // 0x5000 AAAAAAAA 0x5100, then B on [0x5040, 0x5080), whose unload was lost; then A is unloaded
+    #[test]
+    fn a_file_with_another_one_in_its_middle_is_unloaded_as_a_whole() {
+        let mut spaces = Spaces::default();
+        spaces.load(7, 0x5000, Some(image("a.dll")));
+        let middle = Image { size: 0x40, ..image("b.dll") };
+        spaces.load(7, 0x5040, Some(middle));
+        spaces.load(7, 0x6000, Some(image("a.dll")));
+        spaces.load(7, 0x5000, None);
+        let left: Vec<u64> = spaces.maps(7).expect("maps").keys().copied().collect();
+        assert_eq!(left, [0x5040, 0x6000]);
     }
 
     fn mapped(end: u64, module: u32) -> Mapped {

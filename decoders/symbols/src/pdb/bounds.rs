@@ -1,5 +1,5 @@
 //! Whether the types of a PDB end: names are put together from types that refer to each other, and
-//! a crafted file must not make that endless or exhaust the stack.
+//! a crafted file must not make that endless, exhaust the stack, or fill the memory.
 
 use pdb_addr2line::pdb::{FallibleIterator, IdData, PDB, TypeData, TypeIndex};
 
@@ -7,51 +7,68 @@ use super::source::Pages;
 
 /// Deeper than any type of a real program.
 const DEEPEST: u16 = 256;
+/// Bytes of the records from which one name may be put together. A record has at most 64 KiB.
+const LARGEST: u64 = 4 << 20;
 const TYPES: &str = "its types refer to each other endlessly";
 
 /// Field lists, classes and enumerations: to others they are only a name. Most records are these.
 const NAMED: [u16; 7] = [0x1203, 0x1206, 0x1504, 0x1505, 0x1506, 0x1507, 0x1519];
+const INCOMPLETE: &str = "its types are incomplete";
 const FUNCTION_ID: u16 = 0x1601;
 
-/// How deep the records of a stream refer to earlier ones; types before the first are built in.
+/// How deep the records of a stream refer to earlier ones, and of how many bytes all of these
+/// consist, where each counts as often as it is referred to; types before the first are built in.
 #[derive(Default)]
-struct Depths {
+struct Extents {
     first: Option<u32>,
-    depths: Vec<u16>,
+    known: Vec<(u16, u32)>,
 }
 
-impl Depths {
-    /// Adds a record that refers to others, which must be earlier and not too deep.
-    fn push(&mut self, own: u32, to: impl IntoIterator<Item = u32>) -> Result<(), String> {
+impl Extents {
+    /// Adds a record that refers to others, which must be earlier and not too deep or large.
+    fn push(
+        &mut self,
+        own: u32,
+        bytes: usize,
+        to: impl IntoIterator<Item = u32>,
+    ) -> Result<(), String> {
         let first = *self.first.get_or_insert(own);
         let mut depth = 0;
+        let mut size = bytes as u64;
         for index in to {
             let Some(place) = index.checked_sub(first) else { continue };
-            let known = self.depths.get(place as usize).ok_or_else(|| TYPES.to_owned())?;
-            depth = depth.max(known + 1);
+            let (deep, large) = self.known.get(place as usize).ok_or_else(|| TYPES.to_owned())?;
+            depth = depth.max(deep + 1);
+            size += u64::from(*large);
         }
-        if depth > DEEPEST {
+        if depth > DEEPEST || size > LARGEST {
             return Err(TYPES.to_owned());
         }
-        self.depths.push(depth);
+        self.known.push((depth, size as u32));
         Ok(())
+    }
+
+    /// A count that is wrong would be believed when memory is reserved.
+    fn ended(&self, count: usize) -> Result<(), String> {
+        if count == self.known.len() { Ok(()) } else { Err(INCOMPLETE.to_owned()) }
     }
 }
 
 /// An error says what is wrong with the file.
 pub(super) fn check<'a>(pdb: &mut PDB<'a, Pages<'a>>) -> Result<(), String> {
     let types = pdb.type_information().map_err(|error| error.to_string())?;
-    let mut depths = Depths::default();
+    let mut extents = Extents::default();
     let mut all = types.iter();
     while let Some(item) = all.next().map_err(|error| error.to_string())? {
         let refers = match NAMED.contains(&item.raw_kind()) {
             true => Vec::new(),
             false => item.parse().map(|data| references(&data)).unwrap_or_default(),
         };
-        depths.push(item.index().0, refers)?;
+        extents.push(item.index().0, item.len(), refers)?;
     }
+    extents.ended(types.len())?;
     let ids = pdb.id_information().map_err(|error| error.to_string())?;
-    let mut depths = Depths::default();
+    let mut extents = Extents::default();
     let mut all = ids.iter();
     while let Some(item) = all.next().map_err(|error| error.to_string())? {
         let scope = match item.raw_kind() {
@@ -61,8 +78,9 @@ pub(super) fn check<'a>(pdb: &mut PDB<'a, Pages<'a>>) -> Result<(), String> {
             },
             _ => None,
         };
-        depths.push(item.index().0, scope)?;
+        extents.push(item.index().0, item.len(), scope)?;
     }
+    extents.ended(ids.len())?;
     Ok(())
 }
 
