@@ -30,6 +30,8 @@ _WHY = {
     "pdb_missing": "has no PDB file here",
     "pdb_other_build": "has only a PDB file of another build here",
     "pdb_unreadable": "has a damaged PDB file",
+    "pdb_compressed": "has only a compressed PDB file here",
+    "pdb_elsewhere": "has a PDB file in a place that is not here",
     "pdb_not_recorded": "has no PDB signature in the recording",
     "unmapped": "is in no recorded mapping",
 }
@@ -55,12 +57,13 @@ def _unnamed(scope: Scope) -> Iterable[Finding]:
             continue
         worst = parts[0]
         name = _module(worst["module"])
+        exact = "exact " if any(row["approximate_frames"] for row in parts) else ""
         why = _WHY.get(worst["reason"], worst["reason"])
         yield Finding(
             kind="unnamed_functions",
             severity="info",
             rank=Rank.CAUSE,
-            title=f"{percent(share)} of the functions in stacks have no name",
+            title=f"{percent(share)} of the functions in stacks have no {exact}name",
             detail=(
                 f"{name} {why}: {percent(worst['frames_pct'])} of all functions in stacks."
                 f"{and_more(len(parts) - 1)}"

@@ -19,12 +19,13 @@ CREATE TABLE frame_symbol (
   module VARCHAR,                  -- File that contains the code; [kernel], [MODULE] of the kernel, [vdso], or [anonymous] for generated code; NULL: no mapping recorded.
   build_id VARCHAR,                -- Build id of the file, in hexadecimal (Windows: signature and age of its PDB); NULL if not recorded.
   address BIGINT NOT NULL,         -- Offset in the file (Windows: from where it is loaded); in the kernel of Linux and in generated code the address (unsigned 64 bits, read as signed).
-  symbol VARCHAR,                  -- Name of the function, demangled; NULL if unknown.
+  symbol VARCHAR,                  -- Name of the function, demangled, at most 4,096 bytes; NULL if unknown. Ends with (export) if it is only the nearest exported function below.
+  symbol_source VARCHAR,           -- Where the name is from: elf (debug information or symbol table), pdb, kernel, compiler (jitdump, events of .NET), perf_map, or export (Windows, approximate: the nearest function below that the file exports); NULL without a name.
   file VARCHAR,                    -- Source file; NULL without debug information.
   line INTEGER,                    -- Line in it; NULL without debug information.
   is_inlined BOOLEAN NOT NULL,     -- The compiler inlined the function into the next one outwards.
   is_kernel BOOLEAN NOT NULL,      -- Code of the kernel.
-  unknown_reason VARCHAR           -- Why the name is unknown: file_missing, other_build, unreadable, stripped (exported functions only), no_symbol, kernel_hidden, generated_code (no perf map), no_file (vdso), pdb_missing, pdb_other_build, pdb_unreadable or pdb_not_recorded (Windows), or unmapped; NULL if it is known.
+  unknown_reason VARCHAR           -- Why the name is unknown, or only approximate: file_missing, other_build, unreadable, stripped (exported functions only), no_symbol, kernel_hidden, generated_code (no perf map), no_file (vdso), pdb_missing, pdb_other_build, pdb_unreadable, pdb_compressed (.pd_), pdb_elsewhere (file.ptr leads to a place that is not here) or pdb_not_recorded (Windows), or unmapped; NULL if it is known.
 );
 
 CREATE TABLE sample (

@@ -23,6 +23,8 @@ SELECT
   f.module,
   -- Name of the function; null if unknown.
   f.symbol,
+  -- Where the name is from, as in frame_symbol; with export it is approximate. Null without a name.
+  f.symbol_source,
   -- Source file; null without debug information.
   f.file,
   -- Line in it; null without debug information.
@@ -31,7 +33,7 @@ SELECT
   f.is_inlined,
   -- Code of the kernel.
   f.is_kernel,
-  -- Why the name is unknown, as in frame_symbol; null if it is known.
+  -- Why the name is unknown or only approximate, as in frame_symbol; null if it is known.
   f.unknown_reason,
 FROM stack AS s
 JOIN frame_symbol AS f ON f.frame_id = s.frame_id

@@ -1,5 +1,5 @@
--- Which files contain functions without a name, how often they are in stacks, and what gives them
--- names.
+-- Which files contain functions without a name, or with that of the nearest export alone, how often
+-- they are in stacks, and what gives them names.
 -- No rows without: stack.
 -- p_trace_id: only this recording; null for all.
 WITH RECURSIVE
@@ -31,6 +31,7 @@ WITH RECURSIVE
       f.build_id,
       f.unknown_reason,
       sum(c.records)::BIGINT AS frames,
+      coalesce(sum(c.records) FILTER (WHERE f.symbol IS NOT NULL), 0)::BIGINT AS approximate_frames,
     FROM climbed AS c
     JOIN stack AS s ON s.stack_id = c.stack_id
     JOIN frame_symbol AS f ON f.frame_id = s.frame_id
@@ -44,9 +45,11 @@ SELECT
   counted.module,
   -- Its build id; null if not recorded.
   counted.build_id,
-  -- Functions in stacks without a name, each as often as it was recorded.
+  -- Functions in stacks without an exact name, each as often as it was recorded.
   counted.frames,
-  -- The same as a share of all functions in stacks, percent.
+  -- Of these, functions with the name of the nearest exported function below.
+  counted.approximate_frames,
+  -- Functions without an exact name as a share of all functions in stacks, percent.
   100.0 * counted.frames / total.frames AS frames_pct,
   -- Why, as in frame_symbol.
   counted.unknown_reason AS reason,
@@ -78,6 +81,12 @@ SELECT
         || counted.build_id || ' there'
     WHEN 'pdb_unreadable'
       THEN 'The PDB file in _NT_SYMBOL_PATH is damaged: copy or fetch it again'
+    WHEN 'pdb_compressed'
+      THEN 'The PDB file in _NT_SYMBOL_PATH is compressed: expand it next to itself, with '
+        || '`cabextract FILE.pd_` on Linux or `expand -r FILE.pd_` on Windows'
+    WHEN 'pdb_elsewhere'
+      THEN 'The symbol store has a file.ptr that names a share or another place that is not here: '
+        || 'copy the PDB file from there into a folder of _NT_SYMBOL_PATH'
     WHEN 'pdb_not_recorded'
       THEN 'The recording does not state its PDB file: merge it on the machine that recorded it '
         || '(xperf -merge IN.etl OUT.etl; wpr -stop does so)'

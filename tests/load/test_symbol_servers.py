@@ -14,6 +14,7 @@ import windows_program
 from conftest import command
 from etl_bytes import Buffer, Log, image, rsds, sampled_profile, stack_walk
 from etl_drawn import at, life
+from loaded_recording import loaded
 from symbol_server import SymbolServer, serving
 from windows_program import Program
 
@@ -205,3 +206,74 @@ def test_debug_files_are_fetched_by_build_id_only_if_the_user_asks(
     stripped.unlink()
     assert names(path, None, "/bare") == {"file_missing"}
     assert names(path, symbol_servers.asked((), debuginfod=True), "/bare") == found
+
+
+CABINET = b"MSCF" + bytes(60)
+SHARE = r"\\server\share\game.pdb"
+
+
+def test_a_server_with_a_compressed_file_or_a_pointer_is_one_line(
+    server: SymbolServer, program: Program, tmp_path: Path
+) -> None:
+    path = of_windows(tmp_path, program)
+    start = f"/game.pdb/{program.id}"
+    cases = [
+        (
+            {f"{start}/game.pd_": CABINET, f"{start}/file.ptr": f"PATH:{SHARE}".encode()},
+            f"has only a compressed game.pd_: save {server.url}{start}/game.pd_ and expand it with "
+            "`cabextract game.pd_` into a folder of _NT_SYMBOL_PATH",
+        ),
+        (
+            {
+                f"{start}/game.pd_": b"no cabinet",
+                f"{start}/file.ptr": f"Path: {SHARE}\r\n".encode(),
+            },
+            f"game.pdb is at {SHARE}, which is not fetched: copy it into a folder of "
+            "_NT_SYMBOL_PATH",
+        ),
+        ({f"{start}/file.ptr": b"MSG: removed\nmore"}, "game.pdb: MSG: removed"),
+    ]
+    for files, said in cases:
+        server.files = files
+        servers = Servers(pdb=(server.url,))
+        for _ in range(2):
+            assert names(path, servers, "game") == {"pdb_missing"}
+        assert servers.lines() == [f"symbols: {server.url}: {said}"]
+
+
+def test_a_store_with_a_compressed_file_or_a_pointer_is_a_reason_with_a_remedy(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHEDLENS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("_NT_SYMBOL_PATH", str(tmp_path / "store"))
+    path = of_windows(tmp_path, program)
+    store = tmp_path / "store" / "game.pdb" / program.id
+    store.mkdir(parents=True)
+    pointer, packed = store / "file.ptr", store / "game.pd_"
+    pointer.write_text(f"PATH:{SHARE}")
+    assert names(path, None, "game") == {"pdb_elsewhere"}
+    packed.write_bytes(CABINET)
+    assert names(path, None, "game") == {"pdb_compressed"}
+    # A pointer to a file that is here is followed.
+    pointer.write_text(f"PATH:{program.pdb}")
+    assert names(path, None, "game") == {"game::entry"}
+    pointer.unlink()
+    with loaded(path, tmp_path) as con:
+        ((reason, remedy),) = con.execute("SELECT reason, remedy FROM unnamed_code").fetchall()
+    assert (reason, "cabextract" in remedy) == ("pdb_compressed", True)
+
+
+def test_shares_in_the_symbol_path_are_one_line(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHEDLENS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv(
+        "_NT_SYMBOL_PATH", rf"srv*{tmp_path}*\\one\symbols;https://127.0.0.1:9;\\two\more"
+    )
+    path = of_windows(tmp_path, program)
+    done = command("analyze", "--no-report", str(path), check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        r"analyze: symbols: _NT_SYMBOL_PATH: \\one\symbols and 1 more is not read, because it is "
+        "on another machine: name a folder with a copy, or one where the share is mounted"
+    ]

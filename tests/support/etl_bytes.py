@@ -117,9 +117,11 @@ def stack_definition(ts: int, key: int, addresses: Sequence[int], *, opcode: int
     return perfinfo(0x1800 | opcode, 2, ts, payload)
 
 
-def image(ts: int, pid: int, base: int, size: int, path: str, *, hook: int = 0x1403) -> bytes:
+def image(
+    ts: int, pid: int, base: int, size: int, path: str, *, hook: int = 0x1403, stamp: int = 7
+) -> bytes:
     """An image of version 3 is loaded, unloaded, or listed; process 0 is the kernel."""
-    payload = struct.pack("<QQIIIIQ16x", base, size, pid, 0, 7, 0, base)
+    payload = struct.pack("<QQIIIIQ16x", base, size, pid, 0, stamp, 0, base)
     payload += path.encode("utf-16-le") + bytes(2)
     return system(hook, 3, ts, payload, ids=(pid, 0xFFFFFFFF))
 

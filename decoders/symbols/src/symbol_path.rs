@@ -1,5 +1,7 @@
 //! `_NT_SYMBOL_PATH`: where PDB files are looked for.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The folders of a symbol path, in order. Servers in it are not contacted: of `srv*CACHE*SERVER`
@@ -33,25 +35,18 @@ impl SymbolPath {
         self.folders.push(folder);
     }
 
-    /// Files that may be the PDB of that name, which is the path where it was linked or its last
-    /// part; `id` is its signature and age.
+    /// Files that may be the one of that name, which is a path of Windows or its last part. `id` is
+    /// the signature and age of a PDB, or stamp and size of a program; empty: only plain folders
+    /// are looked into.
     pub fn candidates(&self, name: &str, id: &str) -> Vec<PathBuf> {
         let Some(file) = file_name(name) else { return Vec::new() };
-        let lower = file.to_lowercase();
-        let names = if lower == file { vec![file] } else { vec![file, &lower] };
-        let lower_id = id.to_lowercase();
         let mut found: Vec<PathBuf> = Vec::new();
-        for folder in &self.folders {
-            for name in &names {
-                for id in [id, &lower_id] {
-                    found.push(folder.join(name).join(id).join(name));
-                    // Stores with an index2.txt have one more level.
-                    if let Some(start) = name.get(..2) {
-                        found.push(folder.join(start).join(name).join(id).join(name));
-                    }
-                }
-                found.push(folder.join(name));
-            }
+        for (folder, name) in self.in_stores(file, id) {
+            found.push(folder.join(&name));
+            found.extend(pointed_to(&folder.join(POINTER)).ok());
+        }
+        for (folder, name) in self.in_folders(file) {
+            found.push(folder.join(name));
         }
         // Where it was linked, if that was this machine.
         if has_drive(name) {
@@ -60,6 +55,80 @@ impl SymbolPath {
         found.retain(|path| path.is_file());
         found
     }
+
+    /// What the symbol path has in place of such a file, if it has no readable one.
+    pub fn elsewhere(&self, name: &str, id: &str) -> Option<Elsewhere> {
+        let file = file_name(name)?;
+        let stores = self.in_stores(file, id);
+        let pointer = stores.iter().find_map(|(folder, _)| pointed_to(&folder.join(POINTER)).err());
+        let all = stores.into_iter().chain(self.in_folders(file));
+        let mut packed = all.map(|(folder, name)| folder.join(compressed(&name)));
+        let packed = packed.find(|path| path.is_file()).map(Elsewhere::Compressed);
+        packed.or(pointer.flatten().map(Elsewhere::Pointer))
+    }
+
+    /// The folders of a file in stores, with its name in the spelling of the folder.
+    fn in_stores(&self, file: &str, id: &str) -> Vec<(PathBuf, String)> {
+        let ids = [id.to_owned(), id.to_lowercase()];
+        let mut found = Vec::new();
+        for (folder, name) in self.in_folders(file) {
+            for id in ids.iter().filter(|id| !id.is_empty()) {
+                found.push((folder.join(&name).join(id), name.clone()));
+                // Stores with an index2.txt have one more level.
+                if let Some(start) = name.get(..2) {
+                    found.push((folder.join(start).join(&name).join(id), name.clone()));
+                }
+            }
+        }
+        found
+    }
+
+    fn in_folders(&self, file: &str) -> Vec<(PathBuf, String)> {
+        let lower = file.to_lowercase();
+        let names = if lower == file { vec![lower] } else { vec![file.to_owned(), lower] };
+        let folders = self.folders.iter();
+        folders.flat_map(|folder| names.iter().map(|name| (folder.clone(), name.clone()))).collect()
+    }
+}
+
+/// What a symbol path has in place of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// A compressed one.
+    Compressed(PathBuf),
+    /// A text that says where it is, or why it is not there: a place that cannot be read from here.
+    Pointer(String),
+}
+
+/// The file in a store that says where another one is.
+const POINTER: &str = "file.ptr";
+const LONGEST_POINTER: u64 = 1 << 12;
+
+/// The file that a `file.ptr` names; an error is its text, if there is one: a message, or a place
+/// that is not on this machine.
+fn pointed_to(pointer: &Path) -> Result<PathBuf, Option<String>> {
+    if !pointer.is_file() {
+        return Err(None);
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(pointer).map_err(|_| None)?;
+    file.take(LONGEST_POINTER).read_to_end(&mut bytes).map_err(|_| None)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.lines().next().unwrap_or_default().trim();
+    let place = match line.get(..5) {
+        Some(start) if start.eq_ignore_ascii_case("PATH:") => line[5..].trim(),
+        _ => return Err(Some(line.to_owned())),
+    };
+    let is_here = is_local(place) && Path::new(place).is_absolute() && Path::new(place).is_file();
+    if is_here { Ok(PathBuf::from(place)) } else { Err(Some(place.to_owned())) }
+}
+
+/// `game.pd_` for `game.pdb`: the last character of a compressed file is replaced.
+fn compressed(name: &str) -> String {
+    let mut packed = name.to_owned();
+    packed.pop();
+    packed.push('_');
+    packed
 }
 
 /// The last part of a path of Windows, unless it would lead out of the folder it is looked for in.
@@ -104,6 +173,38 @@ mod tests {
         ] {
             assert_eq!(file_name(path), name);
         }
+    }
+
+    #[test]
+    fn pointers_and_compressed_files_are_what_is_there_instead() {
+        let folder = std::env::temp_dir().join(format!("symbol-pointer-{}", std::process::id()));
+        let path = SymbolPath { folders: vec![folder.clone()] };
+        let store = folder.join("game.pdb").join("AB1");
+        std::fs::create_dir_all(&store).expect("folder");
+        let there = folder.join("there.pdb");
+        std::fs::write(&there, "").expect("file");
+        let local = format!("PATH:{}\r\n", there.display());
+        let pointer = |text: &str| Some(Elsewhere::Pointer(text.to_owned()));
+        let share = r"\\server\share\game.pdb";
+        let cases = [
+            (local.as_str(), Some(&there), None),
+            (r"path: \\server\share\game.pdb", None, pointer(share)),
+            (r"PATH:D:\gone\game.pdb", None, pointer(r"D:\gone\game.pdb")),
+            ("PATH:relative.pdb", None, pointer("relative.pdb")),
+            ("MSG: Symbol file removed\nmore", None, pointer("MSG: Symbol file removed")),
+            ("", None, pointer("")),
+        ];
+        for (text, found, elsewhere) in cases {
+            std::fs::write(store.join(POINTER), text).expect("file");
+            let names: Vec<&PathBuf> = found.into_iter().collect();
+            assert_eq!(path.candidates("game.pdb", "AB1").iter().collect::<Vec<_>>(), names);
+            assert_eq!(path.elsewhere("game.pdb", "AB1"), elsewhere, "{text}");
+        }
+        let packed = store.join("game.pd_");
+        std::fs::write(&packed, "").expect("file");
+        assert_eq!(path.elsewhere("game.pdb", "AB1"), Some(Elsewhere::Compressed(packed)));
+        assert_eq!(path.elsewhere("other.pdb", "AB1"), None);
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

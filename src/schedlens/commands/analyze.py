@@ -118,7 +118,7 @@ def analyze(
     from schedlens.ask.timings import Timings
     from schedlens.errors import NothingLoadedError
     from schedlens.experiments import results
-    from schedlens.load import calibration, recording
+    from schedlens.load import calibration, recording, symbol_sources
     from schedlens.load import symbol_servers as names
     from schedlens.machine import memory
     from schedlens.output import terminal
@@ -226,7 +226,8 @@ def analyze(
             click.echo(terminal.plain(said))
         if show_timings:
             overview.show_timings(timings)
-    for line in servers.lines() if servers else ():
+    shares = symbol_sources.shares(recordings)
+    for line in [*(servers.lines() if servers else ()), *([shares] if shares else ())]:
         click.echo(terminal.visible(f"analyze: {line}"), err=True)
     if unread:
         said = f"analyze: not all was read: {'; '.join(unread)}"

@@ -19,6 +19,9 @@ from schedlens.load import symbol_cache
 VARIABLE = "DEBUGINFOD_URLS"
 _TIMEOUT_S = 30.0
 _PART = 1 << 20
+# The first bytes of a compressed file.
+_CABINET = b"MSCF"
+_LONGEST_POINTER = 1 << 12
 # What a recording may ask for: never a path of its own making.
 _BUILD_ID = re.compile(r"[0-9a-f]{16,64}")
 _PDB_ID = re.compile(r"[0-9A-Fa-f]{33,40}")
@@ -34,6 +37,8 @@ class Servers:
     fetched: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     """Why a server was given up, by its address."""
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)
+    """What a server has in place of files, by its address."""
     _asked: dict[str, bool] = field(default_factory=dict)
 
     def fetch(self, kind: str, name: str, identity: str) -> bool:
@@ -48,7 +53,10 @@ class Servers:
                 return False
             path = symbol_cache.pdbs() / file / identity / file
             quoted = urllib.parse.quote(file)
-            return self._from_any(self.pdb, f"{quoted}/{identity}/{quoted}", path)
+            found = self._from_any(self.pdb, f"{quoted}/{identity}/{quoted}", path)
+            if not found:
+                self._look_elsewhere(file, f"{quoted}/{identity}")
+            return found
         if not _BUILD_ID.fullmatch(identity):
             return False
         path = symbol_cache.debug_files() / identity / kind
@@ -56,7 +64,46 @@ class Servers:
 
     def lines(self) -> list[str]:
         """What to report about servers that failed."""
-        return [f"symbols: {server}: {why}" for server, why in self.failed.items()]
+        found = [f"symbols: {server}: {why}" for server, why in self.failed.items()]
+        for server, instead in self.elsewhere.items():
+            more = f" and {len(instead) - 1} more" if len(instead) > 1 else ""
+            found.append(f"symbols: {server}: {instead[0]}{more}")
+        return found
+
+    def _look_elsewhere(self, file: str, place: str) -> None:
+        """Notes a compressed file, or a text that leads to another place, of each server."""
+        if place in self._asked:
+            return
+        self._asked[place] = False
+        for server in (server for server in self.pdb if server not in self.failed):
+            packed = f"{file[:-1]}_"
+            start = f"{server.rstrip('/')}/{place}"
+            if self._start_of(f"{start}/{urllib.parse.quote(packed)}", 4) == _CABINET:
+                said = (
+                    f"has only a compressed {packed}: save {start}/{packed} and expand it with "
+                    f"`cabextract {packed}` into a folder of _NT_SYMBOL_PATH"
+                )
+            elif pointer := self._start_of(f"{start}/file.ptr", _LONGEST_POINTER):
+                line = (pointer.decode("utf-8", "replace").splitlines() or [""])[0].strip()
+                where = line[5:].strip() if line[:5].upper() == "PATH:" else None
+                said = (
+                    f"{file} is at {where}, which is not fetched: copy it into a folder of "
+                    "_NT_SYMBOL_PATH"
+                    if where is not None
+                    else f"{file}: {line}"
+                )
+            else:
+                continue
+            self.elsewhere.setdefault(server, []).append(said)
+
+    def _start_of(self, url: str, most: int) -> bytes:
+        """The first bytes of a file; nothing if it is not there."""
+        request = urllib.request.Request(url, headers={"User-Agent": "schedlens"})
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+                return bytes(answer.read(most))
+        except (OSError, http.client.HTTPException, ValueError):
+            return b""
 
     def _from_any(self, servers: tuple[str, ...], place: str, path: Path) -> bool:
         """Each file is asked for once, and a server that cannot be reached never again."""

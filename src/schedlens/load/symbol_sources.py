@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,22 @@ SYMBOL_PATH = "_NT_SYMBOL_PATH"
 # What `collect` keeps in a session and in a step: see collectors/perf_stacks.py.
 _KALLSYMS = "kallsyms.gz"
 _PERF_MAPS = "perf-maps"
+
+
+def shares(recordings: Sequence[Recording]) -> str | None:
+    """One line about folders of other machines in the symbol path of Windows recordings."""
+    traces = [recording.trace for recording in recordings]
+    if not any(trace is not None and ".etl" in trace.name.lower() for trace in traces):
+        return None
+    elements = re.split(r"[;*]", os.environ.get(SYMBOL_PATH, ""))
+    found = [place for place in map(str.strip, elements) if place.startswith(("\\\\", "//"))]
+    if not found:
+        return None
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return (
+        f"symbols: {SYMBOL_PATH}: {found[0]}{more} is not read, because it is on another machine: "
+        "name a folder with a copy, or one where the share is mounted"
+    )
 
 
 def of(recording: Recording) -> SymbolSources:

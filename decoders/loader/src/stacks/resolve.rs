@@ -5,8 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use schedlens_etl::facts::images;
+use schedlens_symbols::exports::{self, Recorded};
 use schedlens_symbols::{
-    Function, Image, KernelSymbols, Missing, PerfMap, Places, SymbolPath, pdb,
+    Elsewhere, Function, Image, KernelSymbols, Missing, PerfMap, Places, SymbolPath, pdb,
 };
 
 use super::modules::Kind;
@@ -69,7 +71,19 @@ mod reason {
     pub(super) const OTHER_PDB: &str = "pdb_other_build";
     pub(super) const UNREADABLE_PDB: &str = "pdb_unreadable";
     pub(super) const UNKNOWN_PDB: &str = "pdb_not_recorded";
+    pub(super) const COMPRESSED_PDB: &str = "pdb_compressed";
+    pub(super) const ELSEWHERE_PDB: &str = "pdb_elsewhere";
     pub(super) const UNMAPPED: &str = "unmapped";
+}
+
+/// Where names come from: the words of `frame_symbol.symbol_source`.
+mod source {
+    pub(super) const ELF: &str = "elf";
+    pub(super) const PDB: &str = "pdb";
+    pub(super) const EXPORT: &str = "export";
+    pub(super) const KERNEL: &str = "kernel";
+    pub(super) const COMPILER: &str = "compiler";
+    pub(super) const PERF_MAP: &str = "perf_map";
 }
 
 /// What can name the code of a module.
@@ -80,7 +94,23 @@ enum Namer {
     Map(PerfMap),
     /// The functions at each address that is asked for.
     Pdb(HashMap<u64, Vec<Function>>),
+    /// The nearest export below each address, and why there is nothing better.
+    Exports(HashMap<u64, String>, &'static str),
     Nothing(&'static str),
+}
+
+impl Namer {
+    fn source(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Image(_) => source::ELF,
+            Self::Kernel => source::KERNEL,
+            Self::Method => source::COMPILER,
+            Self::Map(_) => source::PERF_MAP,
+            Self::Pdb(_) => source::PDB,
+            Self::Exports(..) => source::EXPORT,
+            Self::Nothing(_) => return None,
+        })
+    }
 }
 
 impl Stacks {
@@ -157,17 +187,9 @@ fn namer(kind: &Kind, addresses: &[u64], sources: &Sources, places: &Places) -> 
     match kind {
         Kind::Kernel => Namer::Kernel,
         Kind::Method { .. } => Namer::Method,
-        Kind::Image { image, .. } => match &image.pdb {
-            None => Namer::Nothing(reason::UNKNOWN_PDB),
-            Some(pdb) => {
-                let id = pdb.id();
-                match of_pdb(&pdb.name, &id, addresses, sources) {
-                    Namer::Nothing(_) if sources.fetch("pdb", &pdb.name, &id) => {
-                        of_pdb(&pdb.name, &id, addresses, sources)
-                    }
-                    namer => namer,
-                }
-            }
+        Kind::Image { image, .. } => match of_windows(image, addresses, sources) {
+            Namer::Nothing(why) => of_exports(image, addresses, sources, why),
+            namer => namer,
         },
         Kind::Special(_) => Namer::Nothing(reason::SPECIAL),
         Kind::Unknown { pid } | Kind::Anonymous { pid } => {
@@ -208,9 +230,25 @@ fn of_file(
     if !image.has_lines() && fetch("debuginfo") { open() } else { Ok(image) }
 }
 
+/// The PDB of a file, fetched if it is not here.
+fn of_windows(image: &images::Image, addresses: &[u64], sources: &Sources) -> Namer {
+    let Some(pdb) = &image.pdb else { return Namer::Nothing(reason::UNKNOWN_PDB) };
+    let id = pdb.id();
+    match of_pdb(&pdb.name, &id, addresses, sources) {
+        Namer::Nothing(_) if sources.fetch("pdb", &pdb.name, &id) => {
+            of_pdb(&pdb.name, &id, addresses, sources)
+        }
+        namer => namer,
+    }
+}
+
 /// The first PDB of that signature; otherwise why the best of those found is of no use.
 fn of_pdb(name: &str, id: &str, addresses: &[u64], sources: &Sources) -> Namer {
-    let mut why = reason::NO_PDB;
+    let mut why = match sources.pdbs.elsewhere(name, id) {
+        Some(Elsewhere::Compressed(_)) => reason::COMPRESSED_PDB,
+        Some(Elsewhere::Pointer(_)) => reason::ELSEWHERE_PDB,
+        None => reason::NO_PDB,
+    };
     for path in sources.pdbs.candidates(name, id) {
         match pdb::functions(&path, id, addresses) {
             Ok(found) => return Namer::Pdb(addresses.iter().copied().zip(found).collect()),
@@ -220,6 +258,25 @@ fn of_pdb(name: &str, id: &str, addresses: &[u64], sources: &Sources) -> Namer {
         }
     }
     Namer::Nothing(why)
+}
+
+/// The exports of a file, if it is on the symbol path; `why` there is no PDB.
+fn of_exports(
+    image: &images::Image,
+    addresses: &[u64],
+    sources: &Sources,
+    why: &'static str,
+) -> Namer {
+    let pdb = image.pdb.as_ref().map(|pdb| pdb.id());
+    let recorded = Recorded { stamp: image.stamp, size: image.size, pdb: pdb.as_deref() };
+    let found = sources
+        .pdbs
+        .candidates(&image.path, &recorded.id().unwrap_or_default())
+        .iter()
+        .find_map(|path| exports::nearest(path, &recorded, addresses).ok());
+    let Some(found) = found else { return Namer::Nothing(why) };
+    let named = addresses.iter().copied().zip(found);
+    Namer::Exports(named.filter_map(|(address, name)| Some((address, name?))).collect(), why)
 }
 
 fn rows_of(
@@ -268,6 +325,13 @@ fn rows_of(
             .into_iter()
             .collect(),
         Namer::Pdb(found) => found.get(&place).cloned().unwrap_or_default(),
+        Namer::Exports(found, why) => {
+            // The name is approximate, and what gives the exact one is still missing.
+            row.unknown_reason = Some(why);
+            row.symbol = found.get(&place).map(|name| format!("{name} (export)"));
+            row.symbol_source = row.symbol.is_some().then_some(source::EXPORT);
+            return vec![row];
+        }
         Namer::Image(image) => {
             image.address_of(place).map(|address| image.functions(address)).unwrap_or_default()
         }
@@ -286,6 +350,7 @@ fn rows_of(
         .enumerate()
         .map(|(place, function)| FrameRow {
             symbol: Some(function.name),
+            symbol_source: namer.source(),
             file: function.file,
             line: function.line.and_then(|line| i32::try_from(line).ok()),
             is_inlined: place < outermost,
