@@ -1,6 +1,7 @@
 -- Each continuation of a thread on another CPU, and how long it was on the CPU before: from the move
 -- to that CPU, running or not. The first move of a thread, and one before which records may be lost,
 -- has no time.
+-- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -9,24 +10,36 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   slice AS (
-    SELECT
-      s.trace_id,
-      s.utid,
-      s.ts,
-      s.cpu,
-      s.prev_cpu,
-      -- After lost records it is not known where the thread ran before.
-      count(*) FILTER (WHERE s.prev_cpu IS NULL) OVER sofar AS part,
-      coalesce(sum(s.dur) OVER before, 0)::BIGINT AS run_before_ns,
+    SELECT s.trace_id, s.utid, s.ts, s.dur, s.cpu, s.prev_cpu
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     SEMI JOIN who ON who.utid = s.utid
     WHERE NOT s.is_idle AND s.ts >= span.start_ns AND s.ts < span.end_ns
-    WINDOW
-      sofar AS (PARTITION BY s.utid ORDER BY s.ts, s.dur ROWS UNBOUNDED PRECEDING),
-      before AS (
-        PARTITION BY s.utid ORDER BY s.ts, s.dur ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-      )
+  ),
+  -- Moves, and slices before which it is not known where the thread ran, because of lost records.
+  edge AS (
+    SELECT *, coalesce(prev_cpu <> cpu, FALSE) AS is_move
+    FROM slice
+    WHERE prev_cpu IS DISTINCT FROM cpu
+  ),
+  -- A sum for each edge instead of one up to each slice: a thread may have millions of slices.
+  spent AS (
+    SELECT place.utid, place.ts, sum(slice.dur)::BIGINT AS run_ns
+    FROM slice
+    ASOF JOIN (SELECT DISTINCT utid, ts FROM edge) AS place
+      ON place.utid = slice.utid AND place.ts <= slice.ts
+    GROUP BY place.utid, place.ts
+  ),
+  since AS (
+    SELECT
+      edge.*,
+      lag(edge.is_move) OVER own AS is_timed,
+      lag(edge.ts) OVER own AS from_ns,
+      lag(spent.run_ns) OVER own AS run_ns,
+    FROM edge
+    JOIN spent ON spent.utid = edge.utid AND spent.ts = edge.ts
+    -- At the same time as the next one, a slice has no length; the first one has no CPU before it.
+    WINDOW own AS (PARTITION BY edge.utid ORDER BY edge.ts, edge.dur, edge.is_move)
   )
 SELECT
   -- Recording.
@@ -40,10 +53,9 @@ SELECT
   -- CPU it continued on.
   cpu,
   -- Time since it came to prev_cpu, ns; null if unknown. (no bounds)
-  (ts - lag(ts) OVER own)::BIGINT AS after_ns,
+  CASE WHEN is_timed THEN ts - from_ns END AS after_ns,
   -- Its running time in after_ns, ns. (no bounds)
-  (run_before_ns - lag(run_before_ns) OVER own)::BIGINT AS run_ns,
-FROM slice
-WHERE prev_cpu <> cpu
-WINDOW own AS (PARTITION BY utid, part ORDER BY ts, run_before_ns)
-ORDER BY trace_id, utid, ts, run_before_ns;
+  CASE WHEN is_timed THEN CASE WHEN from_ns < ts THEN run_ns ELSE 0 END END AS run_ns,
+FROM since
+WHERE is_move
+ORDER BY trace_id, utid, ts, dur;

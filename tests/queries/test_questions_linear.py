@@ -24,7 +24,7 @@ QUESTIONS = (
     "core_choice", "whole_idle_core", "thread_core_use", "frame_parking", "thread_parking",
     "path_switch", "frame_ledger", "frame_ledger(p_path := true)", "thread_frequency",
     "background_running", "pinned_sibling", "core_type_move", "short_run", "thread_timeline",
-    "core_choice_timeline", "priority_timeline",
+    "core_choice_timeline", "priority_timeline", "move_interval",
 )  # fmt: skip
 # Order conditions answered by comparing every row with every other.
 LOOPS = {"NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "IE_JOIN"}

@@ -51,6 +51,20 @@ def test_lost_records_leave_the_next_time_unknown(con: duckdb.DuckDBPyConnection
     assert rows == [(12 * MS, None), (28 * MS, None), (34 * MS, 6 * MS)]
 
 
+def test_moves_at_one_time_are_in_the_order_in_which_the_thread_ran(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    """A slice at the time of the next one has no length."""
+    con.execute(f"UPDATE sched_slice SET dur = 0 WHERE NOT is_idle AND ts = {28 * MS}")
+    con.execute(f"UPDATE sched_slice SET ts = {28 * MS} WHERE NOT is_idle AND ts = {34 * MS}")
+    rows = con.execute("SELECT * EXCLUDE (trace_id, utid) FROM move_interval").fetchall()
+    assert rows == [
+        (12 * MS, 0, 1, None, None),
+        (28 * MS, 1, 0, 16 * MS, 9 * MS),
+        (28 * MS, 0, 1, 0, 0),
+    ]
+
+
 def test_threads_that_are_not_pinned_have_their_moves(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT thread, allowed_cpus, run_ns, switches_in, moves, moves_per_s, timed, "
