@@ -17,7 +17,8 @@ from schedlens.ask import catalog, judging
 from schedlens.ask.findings import Finding, Outcome, Scope, clean
 from schedlens.ask.judging import Analyzer
 from schedlens.errors import SizeError
-from schedlens.load import schema, store
+from schedlens.load import query_threads, schema, store
+from schedlens.load.recording import Recording
 from schedlens.machine import memory
 from schedlens.report import page, sections
 
@@ -58,6 +59,20 @@ def test_size_is_read_in_powers_of_1024(text: str, size: int) -> None:
 def test_other_texts_are_no_size(text: str) -> None:
     with pytest.raises(SizeError, match="is not a size: write it as 512M or 2G"):
         memory.size(text)
+
+
+def test_few_bytes_in_files_and_folders_are_answered_by_one_thread(tmp_path: Path) -> None:
+    small, large, folder = (tmp_path / name for name in ("small", "large", "folder"))
+    folder.mkdir()
+    for path, size in ((small, 1 << 20), (large, 16 << 20), (folder / "part", 15 << 20)):
+        with path.open("wb") as file:
+            file.truncate(size)
+    known = {path: Recording(path.name, path) for path in (small, large, folder)}
+    assert query_threads.count([known[small]]) == query_threads.count([known[folder]]) == 1
+    assert query_threads.count([known[large]]) is None
+    assert query_threads.count([known[small], known[folder]]) is None
+    with store.create(tmp_path / "a.duckdb", threads=1) as con:
+        assert con.execute("SELECT current_setting('threads')").fetchall() == [(1,)]
 
 
 def limit_for(tmp_path: Path, recording: int) -> int:

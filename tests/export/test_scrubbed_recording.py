@@ -26,7 +26,7 @@ from schedlens.commands.analyze import analyze
 from schedlens.export import excerpt, scrubbed_recording
 from schedlens.export.excerpt import Choice
 from schedlens.export.scrubbed_recording import Compared
-from schedlens.load import recording, scrubbed_file, store
+from schedlens.load import query_threads, recording, scrubbed_file, store
 from schedlens.output.pseudonyms import Pseudonyms
 from schedlens.simulate import cases
 
@@ -38,8 +38,10 @@ MARK = "zqx"
 def analyzed(paths: list[Path], folder: Path, process: str | None = None) -> Path:
     """The database of these recordings."""
     file = folder / "analysis.duckdb"
-    with store.create(file, place=blank_database.place) as con:
-        assert analysis.load(con, recording.gather(paths), (None, None), lambda *_: None) == []
+    found = recording.gather(paths)
+    threads = query_threads.count(found)
+    with store.create(file, place=blank_database.place, threads=threads) as con:
+        assert analysis.load(con, found, (None, None), lambda *_: None) == []
         judging.store(con, judging.judge_all(Scope(con, process)))
     return file
 

@@ -16,7 +16,7 @@ from schedlens.differences import contrast, series, sides
 from schedlens.differences.quantities import QUANTITIES
 from schedlens.differences.series import Series
 from schedlens.differences.sides import Recorded
-from schedlens.load import recording, store
+from schedlens.load import query_threads, recording, store
 from schedlens.load.arrow_folder import simulated
 from schedlens.simulate import cases
 
@@ -70,8 +70,10 @@ def record(
         simulated.write_folder(case.play(seed=seed, fixed=fixed, seconds=seconds), path)
         paths.append(path)
     file = folder / f"{case.name}-{fixed}-{seeds[0]}.duckdb"
-    with store.create(file, place=blank_database.place) as con:
-        assert analysis.load(con, recording.gather(paths), (None, None), lambda *_: None) == []
+    found = recording.gather(paths)
+    threads = query_threads.count(found)
+    with store.create(file, place=blank_database.place, threads=threads) as con:
+        assert analysis.load(con, found, (None, None), lambda *_: None) == []
     return file
 
 

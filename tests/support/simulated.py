@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 
 from schedlens.ask import analysis, blank_database
-from schedlens.load import recording, store
+from schedlens.load import query_threads, recording, store
 from schedlens.load.arrow_folder import simulated
 from schedlens.simulate.scheduler import Simulation
 
@@ -23,7 +23,11 @@ def simulated_database(
     for label, simulation in simulations:
         simulated.write_folder(simulation, folder / label, label=label)
         paths.append(folder / label)
-    with store.create(folder / "analysis.duckdb", place=blank_database.place) as con:
-        failures = analysis.load(con, recording.gather(paths), (None, None), lambda *_: None)
+    found = recording.gather(paths)
+    threads = query_threads.count(found)
+    with store.create(
+        folder / "analysis.duckdb", place=blank_database.place, threads=threads
+    ) as con:
+        failures = analysis.load(con, found, (None, None), lambda *_: None)
         assert failures == []
         yield con

@@ -22,7 +22,7 @@ def names(folder: Path, steps: Sequence[str]) -> set[str]:
     import duckdb
 
     from schedlens.ask import analysis, blank_database
-    from schedlens.load import recording, store
+    from schedlens.load import query_threads, recording, store
 
     there = [folder / name for name in steps if (folder / name / "step.json").exists()]
     with tempfile.TemporaryDirectory(prefix="schedlens-") as place:
@@ -31,7 +31,7 @@ def names(folder: Path, steps: Sequence[str]) -> set[str]:
             with store.create(
                 Path(place) / "steps.duckdb",
                 place=blank_database.place,
-                threads=store.threads_for(recordings),
+                threads=query_threads.count(recordings),
             ) as con:
                 analysis.load(con, recordings, (None, None), lambda label, share: None)
                 return _disturbed(con)

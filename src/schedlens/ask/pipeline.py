@@ -13,7 +13,7 @@ from schedlens.ask import analysis, blank_database, gains, judging, thread_group
 from schedlens.ask.findings import Scope, ordered
 from schedlens.ask.timings import Timings
 from schedlens.errors import NothingLoadedError, UnknownNameError, WindowError
-from schedlens.load import store
+from schedlens.load import query_threads, store
 from schedlens.load.recording import Recording
 from schedlens.output.progress import bar
 from schedlens.output.wording import count
@@ -83,7 +83,7 @@ def analyzed(
         temp_folder=temp_folder,
         place=blank_database.place,
         to_read=max((each.size for each in recordings), default=0),
-        threads=store.threads_for(recordings),
+        threads=query_threads.count(recordings),
     ) as con:
         with bar(quiet=quiet) as progress, timings.phase("load"):
             failures = analysis.load(con, recordings, questions.window, progress, trace_ids)

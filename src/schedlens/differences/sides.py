@@ -15,7 +15,7 @@ from schedlens.ask import analysis, blank_database, bounds, catalog, judging
 from schedlens.ask.findings import Scope
 from schedlens.differences.quantities import ANSWERED
 from schedlens.errors import DatabaseError, NothingToReadError
-from schedlens.load import recording, store
+from schedlens.load import query_threads, recording, store
 from schedlens.load.arrow_folder import layout
 from schedlens.output.leftover import TemporaryFolder
 from schedlens.output.whole_file import cannot_write
@@ -116,7 +116,7 @@ def _place(keep: Path | None, name: str) -> Iterator[Path]:
 
 def _analyze(paths: list[Path], file: Path, progress: Progress, *, judged: bool) -> list[str]:
     recordings = recording.gather(paths)
-    threads = store.threads_for(recordings)
+    threads = query_threads.count(recordings)
     with store.create(file, place=blank_database.place, threads=threads) as con:
         failures = analysis.load(con, recordings, (None, None), progress)
         if len(failures) == len(recordings):

@@ -22,7 +22,7 @@ from schedlens.errors import DatabaseError
 from schedlens.export import excerpt
 from schedlens.export.excerpt import Excerpt, Part
 from schedlens.export.scrub_rules import Rules
-from schedlens.load import recording, scrubbed_file
+from schedlens.load import query_threads, recording, scrubbed_file
 from schedlens.load import store as database
 from schedlens.output import whole_file, wording
 
@@ -223,12 +223,13 @@ def compare(
     """
     originals = _numbers(chosen.findings, {p.trace_id: p.number for p in chosen.parts})
     only = () if report is not None else sorted({row["analyzer"] for row in originals})
+    recordings = recording.gather([path])
     with (
         tempfile.TemporaryDirectory(prefix="schedlens-") as folder,
-        _blank(Path(folder) / "again.duckdb") as con,
+        _blank(Path(folder) / "again.duckdb", query_threads.count(recordings)) as con,
     ):
         database.set_for_answers(con)
-        failures = analysis.load(con, recording.gather([path]), (None, None), progress)
+        failures = analysis.load(con, recordings, (None, None), progress)
         if failures:
             raise DatabaseError(f"cannot read {path} again: {failures[0].why}")
         again: list[dict[str, Any]] = []
@@ -241,9 +242,9 @@ def compare(
     return [_matched(row, again) for row in originals]
 
 
-def _blank(path: Path) -> duckdb.DuckDBPyConnection:
+def _blank(path: Path, threads: int | None) -> duckdb.DuckDBPyConnection:
     blank_database.place(path)
-    return duckdb.connect(str(path))
+    return duckdb.connect(str(path), config={"threads": threads} if threads else {})
 
 
 def _recordings(con: duckdb.DuckDBPyConnection) -> list[int]:

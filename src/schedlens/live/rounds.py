@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from schedlens.ask import analysis, blank_database
 from schedlens.live import picture
 from schedlens.live.picture import Cost, Picture
-from schedlens.load import store
+from schedlens.load import query_threads, store
 from schedlens.load.recording import Recording
 from schedlens.machine import stop_signals
 from schedlens.machine.topology import Topology
@@ -85,7 +85,7 @@ def _read(path: Path, machine: Topology, state: dict[str, Any], place: Path) -> 
         database,
         place=blank_database.place,
         to_read=one.size,
-        threads=store.threads_for([one]),
+        threads=query_threads.count([one]),
     ) as con:
         failures = analysis.load(con, [one], (None, None), lambda name, share: None)
         found = None if failures else picture.of(con, machine)

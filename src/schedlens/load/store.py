@@ -99,9 +99,6 @@ LEAST_MEMORY = _BESIDES + (200 << 20)
 _USUAL_MEMORY = 1750 << 20
 _BYTES_READ_PER_BYTE = 6
 
-# Below this many bytes, threads of DuckDB that wait for work cost more than they do.
-_FEW_BYTES = 16 << 20
-
 
 @contextmanager
 def create(
@@ -159,17 +156,6 @@ def create(
     finally:
         con.close()
         _discard(aside)
-
-
-def threads_for(recordings: Sequence[Recording]) -> int | None:
-    """How many threads answer queries about these: one if their files are small, else the default.
-
-    The size of a folder is not known.
-    """
-    files = [Path(path) for each in recordings for path in each.files]
-    if not all(path.is_file() for path in files):
-        return None
-    return 1 if sum(path.stat().st_size for path in files) < _FEW_BYTES else None
 
 
 def _discard(aside: Path) -> None:
