@@ -4,33 +4,18 @@
 -- bucket.
 -- p_trace_id: only this recording; null for all.
 WITH
-  cell AS (
-    SELECT *
-    FROM (
-      SELECT
-        c.trace_id,
-        c.experiment,
-        c.cell,
-        coalesce(d.is_disturbed, FALSE) AS is_disturbed,
-        bool_and(coalesce(d.is_disturbed, FALSE)) OVER (PARTITION BY c.experiment, c.cell)
-          AS all_of_them,
-      FROM experiment_cell AS c
-      LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
-      WHERE p_trace_id IS NULL OR c.trace_id = p_trace_id
-    )
-    WHERE all_of_them OR NOT is_disturbed
-  ),
+  cell AS (FROM judged_cell(p_trace_id)),
   bucket_sum AS (
     SELECT
       c.experiment,
       c.cell,
-      c.all_of_them,
+      c.is_disturbed,
       l.trace_id,
       l.bucket_ns,
       sum(l.requests)::BIGINT AS requests,
     FROM worker_latency AS l
     JOIN cell AS c USING (trace_id)
-    GROUP BY c.experiment, c.cell, c.all_of_them, l.trace_id, l.bucket_ns
+    GROUP BY c.experiment, c.cell, c.is_disturbed, l.trace_id, l.bucket_ns
   ),
   wanted AS (
     SELECT unnest([50.0, 90.0, 99.0, 99.9, 99.99, 99.999]::DOUBLE[]) AS percentile
@@ -45,7 +30,7 @@ WITH
       experiment,
       cell,
       bucket_ns,
-      any_value(all_of_them) AS is_disturbed,
+      any_value(is_disturbed) AS is_disturbed,
       sum(sum(requests)) OVER (PARTITION BY experiment, cell ORDER BY bucket_ns) AS so_far,
       sum(sum(requests)) OVER (PARTITION BY experiment, cell) AS total,
     FROM bucket_sum

@@ -3,23 +3,7 @@
 -- No rows without: worker_latency, experiment_cell.
 -- p_trace_id: only this recording; null for all.
 WITH
-  cell AS (
-    SELECT *
-    FROM (
-      SELECT
-        c.trace_id,
-        c.experiment,
-        c.cell,
-        c.repeat,
-        coalesce(d.is_disturbed, FALSE) AS is_disturbed,
-        bool_and(coalesce(d.is_disturbed, FALSE)) OVER (PARTITION BY c.experiment, c.cell)
-          AS all_of_them,
-      FROM experiment_cell AS c
-      LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
-      WHERE p_trace_id IS NULL OR c.trace_id = p_trace_id
-    )
-    WHERE all_of_them OR NOT is_disturbed
-  ),
+  cell AS (FROM judged_cell(p_trace_id)),
   wanted AS (
     SELECT unnest([50.0, 90.0, 99.0, 99.9, 99.99, 99.999]::DOUBLE[]) AS percentile
   ),

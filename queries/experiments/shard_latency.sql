@@ -17,17 +17,9 @@ WITH
     GROUP BY w.trace_id, place.core
   ),
   undisturbed AS (
-    SELECT trace_id, all_of_them
-    FROM (
-      SELECT
-        c.trace_id,
-        coalesce(d.is_disturbed, FALSE) AS is_disturbed,
-        bool_and(coalesce(d.is_disturbed, FALSE)) OVER (PARTITION BY c.cell) AS all_of_them,
-      FROM experiment_cell AS c
-      LEFT JOIN step_disturbance() AS d ON d.trace_id = c.trace_id
-      WHERE c.experiment = 'shards'
-    )
-    WHERE all_of_them OR NOT is_disturbed
+    SELECT trace_id, is_disturbed
+    FROM judged_cell()
+    WHERE experiment = 'shards'
   ),
   seat AS (
     SELECT
@@ -156,7 +148,7 @@ WITH
       sum(seat.requests) AS counted,
       sum(seat.busy_ns) AS busy_ns,
       sum(seat.interval_ns) AS interval_ns,
-      bool_and(undisturbed.all_of_them) AS is_disturbed,
+      bool_and(undisturbed.is_disturbed) AS is_disturbed,
     FROM part
     JOIN seat ON seat.trace_id = part.trace_id AND seat.worker = part.of_worker
     JOIN undisturbed ON undisturbed.trace_id = part.trace_id
