@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 
 use schedlens_input::bytes::prefetch;
 use schedlens_input::files::{Pages, Segment};
@@ -88,6 +88,7 @@ pub struct Merge<'a> {
     is_disordered: bool,
     /// In that case, the next records, all with the same time.
     settled: (u64, VecDeque<Merged<'a>>),
+    entered: ties::Entered,
     /// Of each segment.
     pages: Vec<Pages<'a>>,
 }
@@ -127,6 +128,7 @@ impl<'a> Merge<'a> {
             current,
             is_disordered: index.has_several_lanes(),
             settled: (0, VecDeque::new()),
+            entered: ties::Entered::new(),
             pages: segments.iter().map(|segment| Pages::new(segment)).collect(),
         };
         merge.look_ahead();
@@ -184,15 +186,17 @@ impl<'a> Merge<'a> {
     #[inline(never)]
     fn settle(&mut self) {
         let mut found: Vec<Merged<'a>> = Vec::new();
+        // A damaged file may give the same time to all records.
+        let mut seen: HashSet<&[u8]> = HashSet::new();
         let time = self.current.map(|lane| self.cursors[lane].ts);
         while let Some(lane) = self.current.filter(|lane| Some(self.cursors[*lane].ts) == time) {
             let merged = self.cursors[lane].merged();
-            if !found.iter().any(|other| other.bytes == merged.bytes) {
+            if seen.insert(merged.bytes) {
                 found.push(merged);
             }
             self.go_on(lane);
         }
-        ties::sort(&mut found, self.recording);
+        ties::sort(&mut found, self.recording, &mut self.entered);
         self.settled = (time.unwrap_or_default(), found.into());
     }
 
