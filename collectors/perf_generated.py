@@ -27,7 +27,6 @@ _MAGICS = (b"JiTD", b"DTiJ")
 _MOST_MAP_BYTES = 64 * MEBI
 _MOST_DUMP_BYTES = 512 * MEBI
 _MOST_DUMPS = 1 << 10
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def keep_generated_code(folder: Path, trace: Path, begin_s: float) -> list[str]:
@@ -158,7 +157,7 @@ class _NotKept(Exception):
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[tuple[int, os.stat_result]]:
     """A regular file, not through a link, which another user could have made."""
-    handle = os.open(path, _FLAGS)
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):

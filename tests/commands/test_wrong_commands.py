@@ -78,7 +78,7 @@ def test_closed_pipe_and_full_disk_leave_no_traceback(tmp_path: Path) -> None:
     pipe = f"set -o pipefail; {BIN}/schedlens queries 2>&1 | head -n 1"
     done = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("affinity_spell ")
+    assert done.stdout.startswith("affinity_setter ")
     with Path("/dev/full").open("w") as full:
         full_disk = subprocess.run(
             [BIN / "schedlens", "queries", "affinity_spell"],
