@@ -327,6 +327,7 @@ ONCE_WRONG = [
     (3_000_539, "perf", "burst_lost"),  # a ready thread whose switch-in is lost: on which CPU?
     (3_000_602, "etl", "random_lost"),  # a priority that changed since a gap
     (3_001_035, "etl", "one_stamp"),  # a switch-in whose record alone is damaged
+    (3_001_651, "real", "one_stamp"),  # the only damaged record is the exit of an interrupt
     (3_001_568, "perf", "reordered"),  # switches to and fro at one time, in disorder
     (3_001_175, "real", "no_switches"),  # an exit of an interrupt long after the first record
     (2_000_297, "real", "ring"),  # an interrupt that began before the CPU's first record

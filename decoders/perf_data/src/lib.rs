@@ -45,7 +45,7 @@ pub mod user_state;
 
 pub use self::error::Error;
 pub use self::hotplug::Span as Offline;
-pub use self::loss::LostRecords;
+pub use self::loss::{DAMAGED, LostRecords};
 pub use self::merge::Merge;
 pub use self::merged::Merged;
 pub use self::recording::Recording;

@@ -1,7 +1,7 @@
 //! Missing records.
 
 /// The value of `loss.signalled_by` for unreadable records.
-pub(crate) const DAMAGED: &str = "damaged";
+pub const DAMAGED: &str = "damaged";
 
 /// A period of one CPU in which records are missing; times are those of the file's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 //! Turns records into rows of the base tables.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use schedlens_input::bytes::{text, u32_at, u64_at};
-use schedlens_perf_data::Merged;
 use schedlens_perf_data::attrs::Attr;
 use schedlens_perf_data::record;
 use schedlens_perf_data::recording::Recording;
 use schedlens_perf_data::streams::{self, NO_CPU};
+use schedlens_perf_data::{DAMAGED, Merged};
 use schedlens_schedule::pool::Pools;
 use schedlens_schedule::tables::{Loss, Moment};
 use schedlens_tracepoints::events::{Event, Family};
@@ -48,6 +49,8 @@ pub(super) struct Rows<'a> {
     pub(super) odd: Odd,
     start: u64,
     cpus: Vec<Cpu<'a>>,
+    /// Damage that no record tells of: CPU and the time of the first record after it, latest first.
+    damage: Vec<(i32, i64)>,
     counters: Vec<Option<String>>,
     core_types: HashMap<i32, String>,
     pub(super) callchains: Callchains,
@@ -74,6 +77,7 @@ impl<'a> Rows<'a> {
             odd: Odd::default(),
             start: recording.index.first.unwrap_or_default(),
             cpus: Vec::new(),
+            damage: Vec::new(),
             counters,
             core_types,
             callchains: Callchains::new(recording, trace_id),
@@ -102,8 +106,12 @@ impl<'a> Rows<'a> {
                 events: gap.events.and_then(|events| i64::try_from(events).ok()),
                 signalled_by: gap.signalled_by,
             };
+            if let (Some(end_ns), true) = (loss.end_ns, gap.signalled_by == DAMAGED) {
+                self.damage.push((gap.cpu, end_ns));
+            }
             self.linux.current.loss(loss);
         }
+        self.damage.sort_unstable_by_key(|(_, end_ns)| Reverse(*end_ns));
         let nowhere = |events, signalled_by| Loss {
             cpu: None,
             start_ns: None,
@@ -166,7 +174,8 @@ impl<'a> Rows<'a> {
                 return;
             }
             let before = here.last.replace((ts, merged.bytes)).map(|(before, _)| before);
-            self.moment((kind == record::LOST).then_some(before), cpu, ts)
+            let is_after_loss = kind == record::LOST || self.is_after_damage(cpu, ts);
+            self.moment(is_after_loss.then_some(before), cpu, ts)
         };
         if kind == record::SAMPLE {
             self.sample(merged, moment);
@@ -196,6 +205,22 @@ impl<'a> Rows<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Whether this record of a CPU is the first after damage.
+    #[inline(always)]
+    fn is_after_damage(&mut self, cpu: i32, ts: i64) -> bool {
+        // Only the earliest: there are few, and none in most files.
+        self.damage.last().is_some_and(|(_, end_ns)| *end_ns <= ts) && self.leave_damage(cpu, ts)
+    }
+
+    #[inline(never)]
+    fn leave_damage(&mut self, cpu: i32, ts: i64) -> bool {
+        let left = |(of, end_ns): &(i32, i64)| *of == cpu && *end_ns <= ts;
+        let found = self.damage.iter().any(left);
+        // Records come in time order, so nothing follows earlier ones.
+        self.damage.retain(|gap| gap.1 >= ts && !left(gap));
+        found
     }
 
     /// `lost`: records were lost; the value is the time of the last record before them.
