@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,14 +74,39 @@ def test_every_request_and_fault_is_a_row(recorded: Recorded) -> None:
 OWN = "utid IN (SELECT utid FROM command_thread)"
 
 
-def test_requests_of_the_program_are_paired_and_complete(recorded: Recorded) -> None:
+def pairs_of_perf(trace: Path) -> int:
+    """The requests whose end perf prints, which is the next event of their place on the disk."""
+    text = subprocess.run(
+        ["perf", "script", "-i", str(trace), "-F", "event,trace"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    event = re.compile(r"block_rq_(issue|complete): (\d+,\d+) .*\) (\d+) \+ \d+")
+    open_at: set[tuple[str, str]] = set()
+    pairs = 0
+    for what, device, sector in event.findall(text):
+        if what == "issue":
+            open_at.add((device, sector))
+        elif (device, sector) in open_at:
+            open_at.remove((device, sector))
+            pairs += 1
+    return pairs
+
+
+def test_requests_are_paired_as_in_the_text_of_perf(recorded: Recorded) -> None:
+    # The kernel misses an event now and then, and the last requests end after the recording.
+    everything = "disk_request(p_from_ns := 0, p_to_ns := 1000000000000)"
+    found = rows(recorded, f"SELECT count(dur_ns) FROM {everything}")
+    assert found == [(pairs_of_perf(recorded.trace),)]
+
+
+def test_requests_of_the_program_are_complete(recorded: Recorded) -> None:
     page = f"{OWN} AND bytes = {disk_program.PAGE}"
     [(requests, done, shortest)] = rows(
         recorded, f"SELECT count(*), count(dur_ns), min(dur_ns) FROM disk_request WHERE {page}"
     )
     # One request for each page that was read and one for each that was mapped.
     assert requests >= 2 * PAGES
-    assert done == requests
+    assert done >= 0.95 * requests
     assert shortest > 0
 
 
