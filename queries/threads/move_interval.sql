@@ -10,7 +10,7 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   slice AS (
-    SELECT s.trace_id, s.utid, s.ts, s.dur, s.cpu, s.prev_cpu
+    SELECT s.trace_id, s.utid, s.ts, s.dur, s.cpu, s.prev_cpu, span.end_ns
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     SEMI JOIN who ON who.utid = s.utid
@@ -22,12 +22,14 @@ WITH
     FROM slice
     WHERE prev_cpu IS DISTINCT FROM cpu
   ),
-  -- A sum for each edge instead of one up to each slice: a thread may have millions of slices.
+  -- A sum for each edge instead of one up to each slice: a thread may have millions of slices. Read
+  -- from the table, since DuckDB compares all rows with all if it expects few after filters.
   spent AS (
-    SELECT place.utid, place.ts, sum(slice.dur)::BIGINT AS run_ns
-    FROM slice
-    ASOF JOIN (SELECT DISTINCT utid, ts FROM edge) AS place
-      ON place.utid = slice.utid AND place.ts <= slice.ts
+    SELECT place.utid, place.ts, sum(s.dur)::BIGINT AS run_ns
+    FROM sched_slice AS s
+    ASOF JOIN (SELECT DISTINCT utid, ts, end_ns FROM edge) AS place
+      ON place.utid = s.utid AND place.ts <= s.ts
+    WHERE s.ts < place.end_ns AND (p_trace_id IS NULL OR s.trace_id = p_trace_id)
     GROUP BY place.utid, place.ts
   ),
   since AS (

@@ -60,7 +60,7 @@ def test_self_test_of_this_machine_passes(
 ) -> None:
     needs_tracing()
     monkeypatch.chdir(tmp_path)
-    for number in range(3):
+    for number in range(6):
         proof = Path(f"proof-{number}")
         code, said = run("-o", str(proof), "--attach")
         text = (proof / "selftest.txt").read_text(encoding="utf-8")
