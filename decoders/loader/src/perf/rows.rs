@@ -49,7 +49,7 @@ pub(super) struct Rows<'a> {
     pub(super) odd: Odd,
     start: u64,
     cpus: Vec<Cpu<'a>>,
-    /// Damage that no record tells of: CPU and the time of the first record after it, latest first.
+    /// Damage that no record reports: CPU and the time of the first record after it, latest first.
     damage: Vec<(i32, i64)>,
     counters: Vec<Option<String>>,
     core_types: HashMap<i32, String>,
