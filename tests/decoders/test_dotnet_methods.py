@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from etl_bytes import (
     event,
     image,
     method,
+    process,
     sampled_profile,
     stack_walk,
 )
@@ -83,6 +85,36 @@ def test_methods_of_a_rundown_at_the_end_were_there_from_the_start(tmp_path: Pat
         [("Compiled", "[anonymous]"), main],
         [("pdb_not_recorded", path)],
     ]
+
+
+KERNEL_PROCESS = bytes.fromhex("d62cfb227b0e2b42a0c72fad1fd0e716")
+
+
+@pytest.mark.parametrize("source", ["kernel logger", "provider"])
+def test_another_process_with_the_same_id_has_methods_of_its_own(
+    tmp_path: Path, source: str
+) -> None:
+    # us  10   20             30   40      50       70
+    #     Old  another 100    -    New     listed:  New, Later
+    started = process(at(20), 100, b"new.exe", opcode=1)
+    if source == "provider":
+        # ProcessStart of version 0: process, times, parent, session, name.
+        payload = struct.pack("<IQII", 100, 0, 4, 1) + bytes(2)
+        started = event(KERNEL_PROCESS, 1, 0, at(20), payload, ids=(4, 8))
+    later = CODE + 0x100
+    records = [
+        *life(),
+        method(at(5), CODE, "Old"),
+        *sampled(10, CODE + 8, later + 8),
+        started,
+        *sampled(30, CODE + 8, later + 8),
+        method(at(40), CODE, "New"),
+        *sampled(50, CODE + 8),
+        method(at(70), CODE, "New", number=METHOD_UNLOAD, provider=RUNDOWN),
+        method(at(71), later, "Later", number=METHOD_UNLOAD, provider=RUNDOWN),
+    ]
+    names = [[name for name, _ in stack] for stack in named(read(tmp_path, Log([Buffer(records)])))]
+    assert names == [["Old", "unmapped"], ["unmapped", "Later"], ["New"]]
 
 
 @pytest.mark.parametrize("length", range(0, 80, 9))

@@ -9,6 +9,7 @@ use crate::facts::methods::{self, Methods};
 use crate::facts::survey::class_hook;
 use crate::guid::Guid;
 use crate::payload::known;
+use crate::payload::providers::KERNEL_PROCESS;
 use crate::payload::stacks::{self, CREATE, DEFINITIONS, addresses};
 use crate::records::{Id, Record};
 
@@ -81,11 +82,11 @@ pub struct Code {
 impl Code {
     /// Hooks that [`Code::take`] needs.
     pub(crate) fn hooks() -> Vec<u16> {
-        [&images::HOOKS[..], &DEFINITIONS, &INTERVALS].concat()
+        [&images::HOOKS[..], &methods::HOOKS, &DEFINITIONS, &INTERVALS].concat()
     }
 
     /// Classes and providers that [`Code::take`] needs.
-    pub(crate) fn classes() -> [Guid; 6] {
+    pub(crate) fn classes() -> [Guid; 7] {
         [
             images::IMAGE,
             images::IMAGE_ID,
@@ -93,6 +94,7 @@ impl Code {
             STACK_WALK,
             methods::RUNTIME,
             methods::RUNDOWN,
+            KERNEL_PROCESS,
         ]
     }
 

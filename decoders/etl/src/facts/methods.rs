@@ -1,11 +1,15 @@
-//! Methods that the runtime of .NET compiled: their names, where their code is, and when.
+//! Methods that the runtime of .NET compiled: their names, where their code is, and when. They are
+//! those of one process, so the start of another one with its id ends them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use schedlens_input::bytes::{u32_at, u64_at};
 
+use crate::facts::survey::class_hook;
 use crate::guid::Guid;
+use crate::payload::known;
+use crate::payload::providers::KERNEL_PROCESS;
 use crate::records::{Id, Record};
 
 /// `Microsoft-Windows-DotNETRuntime`
@@ -16,6 +20,11 @@ pub(crate) const RUNDOWN: Guid = Guid::from_text_order(0xa669021c_c450_4609_a035
 const LOAD: u16 = 143;
 /// `MethodUnloadVerbose`; of the rundown `MethodDCEndVerbose`.
 const UNLOAD: u16 = 144;
+/// Hooks of processes that start.
+pub(crate) const HOOKS: [u16; 1] = [PROCESS_START];
+const PROCESS_START: u16 = 0x0301;
+/// `ProcessStart` of `Microsoft-Windows-Kernel-Process`; its first field is the process.
+const KERNEL_PROCESS_START: u16 = 1;
 /// Of all versions, before the texts: `MethodID`, `ModuleID`, `MethodStartAddress`, `MethodSize`,
 /// `MethodToken`, `MethodFlags`.
 const START: usize = 16;
@@ -66,6 +75,8 @@ struct Event {
 #[derive(Debug, Default)]
 pub struct Methods {
     events: Vec<Event>,
+    /// Time and process, by raw time once all are read.
+    starts: Vec<(i64, u32)>,
     numbers: HashMap<Arc<str>, u32>,
     /// Records that were left out.
     pub left_out: i64,
@@ -76,17 +87,34 @@ pub struct Methods {
 }
 
 impl Methods {
-    /// Reads a record; `false` if it is not about a method.
+    /// Reads a record; `false` if it is not about a method or the start of a process.
     pub(crate) fn take(&mut self, record: &Record<'_>) -> bool {
-        let Id::Event { provider, id, .. } = record.id else { return false };
+        let Id::Event { provider, id, .. } = record.id else {
+            let started = started_process(record);
+            started.inspect(|pid| self.start(record.ts, *pid));
+            return started.is_some();
+        };
         let what = match (provider, id) {
             (RUNTIME, LOAD) => What::Load,
             (RUNTIME, UNLOAD) => What::Unload,
             (RUNDOWN, LOAD | UNLOAD) => What::Listed,
+            (KERNEL_PROCESS, KERNEL_PROCESS_START) => {
+                u32_at(record.payload, 0).inspect(|pid| self.start(record.ts, *pid));
+                return true;
+            }
             _ => return false,
         };
         self.event(what, record);
         true
+    }
+
+    /// The id of a process may have been that of another one, whose methods are gone.
+    fn start(&mut self, ts: i64, pid: u32) {
+        if self.starts.len() < MOST {
+            self.starts.push((ts, pid));
+        } else {
+            self.left_out += 1;
+        }
     }
 
     fn event(&mut self, what: What, record: &Record<'_>) {
@@ -125,23 +153,26 @@ impl Methods {
 
     /// Call this after the last record.
     ///
-    /// A method that a rundown lists was there from the start, or from when another one was
-    /// unloaded from that address.
+    /// A method that a rundown lists was there from the start of its process, or from when another
+    /// one was unloaded from that address.
     pub(crate) fn finish(&mut self, ns: &impl Fn(i64) -> i64) {
         let mut events = std::mem::take(&mut self.events);
+        let mut starts = std::mem::take(&mut self.starts);
         self.numbers = HashMap::new();
         events.sort_by_key(|event| event.ts);
-        let mut open: HashMap<(u32, u64), (u32, u32)> = HashMap::new();
-        let mut free: HashMap<(u32, u64), i64> = HashMap::new();
+        starts.sort_unstable();
+        let mut starts = starts.into_iter().peekable();
+        let mut by_process: HashMap<u32, Process> = HashMap::new();
         for event in &events {
-            let key = (event.pid, event.start);
-            let own = (event.name, event.size);
-            let is_open = open.get(&key) == Some(&own);
-            let mut change = |ts, name| {
-                let Event { pid, start, size, .. } = *event;
-                self.changes.push(Change { ts, pid, start, size, name });
-            };
-            let since = free.get(&key).copied().unwrap_or(i64::MIN);
+            while let Some((ts, pid)) = starts.next_if(|(ts, _)| *ts <= event.ts) {
+                self.restart(by_process.entry(pid).or_default(), ts, pid);
+            }
+            let Event { pid, start, size, .. } = *event;
+            let process = by_process.entry(pid).or_default();
+            let own = (event.name, size);
+            let is_open = process.open.get(&start) == Some(&own);
+            let since = process.free.get(&start).copied().unwrap_or(process.since);
+            let mut change = |ts, name| self.changes.push(Change { ts, pid, start, size, name });
             match event.what {
                 What::Load => change(event.ts, Some(event.name)),
                 _ if !is_open => change(since, Some(event.name)),
@@ -149,11 +180,14 @@ impl Methods {
             }
             if event.what == What::Unload {
                 change(event.ts, None);
-                open.remove(&key);
-                free.insert(key, event.ts);
+                process.open.remove(&start);
+                process.free.insert(start, event.ts);
             } else {
-                open.insert(key, own);
+                process.open.insert(start, own);
             }
+        }
+        for (ts, pid) in starts {
+            self.restart(by_process.entry(pid).or_default(), ts, pid);
         }
         for change in &mut self.changes {
             if change.ts != i64::MIN {
@@ -163,6 +197,43 @@ impl Methods {
         // At equal times what disappears makes room for what appears.
         self.changes.sort_by_key(|change| (change.ts, change.name.is_some()));
     }
+
+    /// All methods of the process that had this id before disappear.
+    fn restart(&mut self, process: &mut Process, ts: i64, pid: u32) {
+        let open = std::mem::take(&mut process.open);
+        *process = Process { since: ts, ..Process::default() };
+        let gone = |(start, (_, size))| Change { ts, pid, start, size, name: None };
+        self.changes.extend(open.into_iter().map(gone));
+    }
+}
+
+/// The methods of a process up to a record.
+struct Process {
+    /// When it started; the least: before the recording.
+    since: i64,
+    /// By address: name and size of what is there.
+    open: BTreeMap<u64, (u32, u32)>,
+    /// By address: when a method was unloaded from there.
+    free: HashMap<u64, i64>,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self { since: i64::MIN, open: BTreeMap::new(), free: HashMap::new() }
+    }
+}
+
+/// The process that starts in a record of the kernel logger.
+fn started_process(record: &Record<'_>) -> Option<u32> {
+    let hook = match record.id {
+        Id::Hook(hook) => hook,
+        _ => class_hook(&record.id)?,
+    };
+    if hook != PROCESS_START {
+        return None;
+    }
+    let read = known::hook(hook, record.version, record.payload, record.pointer.size());
+    read.and_then(|(_, fields)| fields.id("ProcessId"))
 }
 
 /// A text of UTF-16 up to its end, and what follows.
@@ -205,6 +276,32 @@ mod tests {
             (9, 0x10, Some(1)),
             (12, 0x20, None),
             (12, 0x20, Some(2)),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    // at 0x10: A, loaded at 5, and B, listed at 20; at 0x20: C, unloaded at 25; process 7 starts anew
+    // at 10 and at 30
+    #[test]
+    fn a_process_that_starts_has_no_methods_of_the_one_with_its_id_before() {
+        let mut methods = Methods {
+            events: vec![
+                event(5, What::Load, 0x10, 0),
+                event(20, What::Listed, 0x10, 1),
+                event(25, What::Unload, 0x20, 2),
+            ],
+            starts: vec![(30, 7), (10, 7), (10, 8)],
+            ..Methods::default()
+        };
+        methods.finish(&|raw| raw);
+        let found: Vec<_> = methods.changes.iter().map(|c| (c.ts, c.start, c.name)).collect();
+        let expected = [
+            (5, 0x10, Some(0)),
+            (10, 0x10, None),
+            (10, 0x10, Some(1)),
+            (10, 0x20, Some(2)),
+            (25, 0x20, None),
+            (30, 0x10, None),
         ];
         assert_eq!(found, expected);
     }
