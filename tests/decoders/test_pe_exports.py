@@ -5,70 +5,28 @@ from __future__ import annotations
 import random
 import re
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
 import pytest
+import windows_library
 from etl_bytes import Buffer, Log, image, sampled_profile, stack_walk
 from etl_drawn import at, life
 from loaded_recording import loaded
 from sampled_program import frame_rows
+from windows_library import Library
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Scope
 
 BASE = 0x7FF6_0000_0000
 IDS = (100, 8)
-SOURCE = """
-#define EXPORTED __declspec(dllexport) __attribute__((noinline))
-EXPORTED int first(int n) { return n * 3 + 1; }
-static __attribute__((noinline, used)) int hidden(int n) { return n / 7; }
-EXPORTED int second(int n) { return hidden(n) - 2; }
-EXPORTED int third(int n) { return n ^ 5; }
-EXPORTED int data_export = 4;
-int __stdcall DllMainCRTStartup(void *a, unsigned b, void *c) { return 1; }
-"""
 Row = tuple[str | None, str | None, str | None]
-
-
-class Library:
-    """A DLL that is built here, and what its header says."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        data = path.read_bytes()
-        (header,) = struct.unpack_from("<I", data, 0x3C)
-        (self.stamp,) = struct.unpack_from("<I", data, header + 8)
-        (self.size,) = struct.unpack_from("<I", data, header + 24 + 56)
-        (count,) = struct.unpack_from("<H", data, header + 6)
-        (optional,) = struct.unpack_from("<H", data, header + 20)
-        self.sections = {
-            data[start : start + 8].rstrip(b"\0").decode(): struct.unpack_from(
-                "<II", data, start + 8
-            )
-            for start in range(header + 24 + optional, header + 24 + optional + 40 * count, 40)
-        }
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    compiler = shutil.which("x86_64-w64-mingw32-gcc")
-    if compiler is None:
-        pytest.skip("no mingw compiler: the DLL cannot be built")
-    folder = tmp_path_factory.mktemp("library")
-    source, path = folder / "made.c", folder / "Made.dll"
-    source.write_text(SOURCE)
-    exports = folder / "made.def"
-    exports.write_text(
-        "EXPORTS\nfirst\nsecond\nthird @7 NONAME\ndata_export DATA\nnap=kernel32.Sleep\n"
-    )
-    subprocess.run(
-        [compiler, "-O1", "-shared", "-nostdlib", "-Wl,--insert-timestamp",
-         "-Wl,--entry=DllMainCRTStartup", "-o", path, source, exports],
-        check=True,
-    )  # fmt: skip
-    return Library(path)
+    return windows_library.built(tmp_path_factory.mktemp("library"))
 
 
 def sampled(

@@ -20,6 +20,7 @@ import etl_bytes
 import jit_bytes
 import pyarrow as pa
 import recording_writer
+import windows_library
 import windows_program
 from etl_drawn import at, life
 from xperf_lines import HEAD, ROWS
@@ -222,7 +223,7 @@ def _texts() -> Iterator[tuple[str, str, bytes]]:
 
 
 def _symbols(folder: Path) -> Iterator[tuple[str, str, bytes]]:
-    """PDB files of programs that the Rust toolchain builds, their streams, and a dump."""
+    """PDB files of programs that the Rust toolchain builds, their streams, a DLL, and a dump."""
     for name, debug in (("lines", 2), ("names", 0)):
         pdb = windows_program.built(folder, debug=debug, name=name).pdb.read_bytes()
         for place in map(bytes, (folder, ROOT, Path.home())):
@@ -231,6 +232,7 @@ def _symbols(folder: Path) -> Iterator[tuple[str, str, bytes]]:
         packed = b"".join(map(_part, streams))
         yield "pdb_streams", name, packed
         yield "pdb_file", name, windows_program.container(streams, page=256)
+    yield "exports", "dll", windows_library.built(folder).path.read_bytes()
     yield "jit_dump", "all", jit_bytes.dump()
 
 

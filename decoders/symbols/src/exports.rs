@@ -49,8 +49,7 @@ pub fn nearest(
         return Err(Missing::File);
     }
     let bytes = Mapped::open(path).map_err(|error| Missing::Unreadable(error.to_string()))?;
-    catch_unwind(AssertUnwindSafe(|| nearest_in(bytes.bytes(), recorded, addresses)))
-        .unwrap_or_else(|_| Err(Missing::Unreadable("it is damaged".to_owned())))
+    nearest_in(bytes.bytes(), recorded, addresses)
 }
 
 /// As [`nearest`], of the content of a file.
@@ -62,11 +61,13 @@ pub fn nearest_in(
     recorded: &Recorded<'_>,
     addresses: &[u64],
 ) -> Result<Vec<Option<String>>, Missing> {
-    match object::FileKind::parse(bytes) {
+    let read = || match object::FileKind::parse(bytes) {
         Ok(object::FileKind::Pe64) => read::<ImageNtHeaders64>(bytes, recorded, addresses),
         Ok(object::FileKind::Pe32) => read::<ImageNtHeaders32>(bytes, recorded, addresses),
         _ => Err(Missing::Unreadable("not a program or library of Windows".to_owned())),
-    }
+    };
+    catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| Err(Missing::Unreadable("it is damaged".to_owned())))
 }
 
 fn read<Pe: ImageNtHeaders>(

@@ -26,7 +26,7 @@ use libfuzzer_sys::fuzz_target;
 type Target = fn(&[u8]);
 
 /// All targets by name.
-const TARGETS: [(&str, Target); 29] = [
+const TARGETS: [(&str, Target); 30] = [
     ("etl_file", etl::file),
     ("etl_buffers", etl::buffers),
     ("etl_schedule", etl::schedule),
@@ -55,6 +55,7 @@ const TARGETS: [(&str, Target); 29] = [
     ("processors", texts::processors),
     ("pdb_file", symbols::pdb_file),
     ("pdb_streams", symbols::pdb_streams),
+    ("exports", symbols::exports),
     ("jit_dump", symbols::jit_dump),
 ];
 

@@ -1,6 +1,7 @@
-//! Files that name functions: PDB files, and dumps of just-in-time compilers.
+//! Files that name functions: PDB files, libraries of Windows, and dumps of just-in-time compilers.
 
-use schedlens_symbols::{LONGEST_NAME, jit_dump, pdb};
+use schedlens_symbols::exports::{self, Recorded};
+use schedlens_symbols::{LONGEST_NAME, Missing, jit_dump, pdb};
 
 use crate::bytes::Bytes;
 use crate::caught;
@@ -72,6 +73,26 @@ fn container(streams: &[&[u8]]) -> Vec<u8> {
         file.resize(file.len().next_multiple_of(PAGE), 0);
     }
     file
+}
+
+/// A library of Windows: its exports, if the recording states the same stamp and size as the file.
+pub fn exports(data: &[u8]) {
+    let addresses: Vec<u64> = (0..0x8000).step_by(0x151).chain([u64::MAX]).collect();
+    caught::only_what_leaves(|| {
+        let other = Recorded { stamp: 0, size: u64::MAX, pdb: None };
+        let Err(Missing::OtherBuild(id)) = exports::nearest_in(data, &other, &addresses) else {
+            return;
+        };
+        let Some((stamp, size)) = id.split_at_checked(8) else { return };
+        let stamp = u32::from_str_radix(stamp, 16).expect("a stamp");
+        let size = u64::from_str_radix(size, 16).expect("a size");
+        let own = Recorded { stamp, size, pdb: None };
+        let Ok(found) = exports::nearest_in(data, &own, &addresses) else { return };
+        assert_eq!(found.len(), addresses.len());
+        for name in found.into_iter().flatten() {
+            assert!(!name.is_empty() && name.len() <= LONGEST_NAME + '…'.len_utf8(), "{name}");
+        }
+    });
 }
 
 /// A dump of a just-in-time compiler.
