@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from schedlens.ask.affinity_setters import set_by
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
 from schedlens.machine import cpu_list
 from schedlens.output.wording import duration, percent, recordings, thread_name
@@ -160,7 +161,7 @@ def _without_p(scope: Scope, row: dict[str, Any]) -> str | None:
         )
     }
     masks = scope.rows(
-        f"SELECT cpus, is_known, source, from_ns FROM affinity_spell WHERE utid = {row['utid']} "
+        f"SELECT cpus, is_known FROM affinity_spell WHERE utid = {row['utid']} "
         f"AND from_ns < {row['end_ns']} AND to_ns > {row['start_ns']} ORDER BY from_ns"
     )
     if not fast or not masks:
@@ -168,25 +169,6 @@ def _without_p(scope: Scope, row: dict[str, Any]) -> str | None:
     if not all(mask["is_known"] and fast.isdisjoint(mask["cpus"]) for mask in masks):
         return None
     cpus = cpu_list.text({cpu for mask in masks for cpu in mask["cpus"]})
-    return f"its affinity ({_set_by(scope, row, masks[0]['from_ns'])}) allows only CPUs {cpus}"
-
-
-def _set_by(scope: Scope, row: dict[str, Any], from_ns: int) -> str:
-    """Which program set the thread's affinity, as far as it is recorded."""
-    changes = scope.rows(
-        "SELECT ts, setter_utid, setter_process, setter_thread, setter_tid "
-        f"FROM affinity_setter(p_trace_id := {row['trace_id']}) WHERE utid = {row['utid']} "
-        f"AND ts < {row['end_ns']} ORDER BY ts DESC LIMIT 1"
-    )
-    if not changes:
-        within = from_ns >= row["start_ns"]
-        since = f"since {duration(from_ns)}; who set it is not recorded"
-        return since if within else "set before the recording"
-    change = changes[0]
-    if change["setter_utid"] is None:
-        return f"since {duration(change['ts'])}; who set it is not recorded"
-    # The process has the name that it had last, perhaps that of another program.
-    own = change["setter_utid"] == row["utid"]
-    process = None if own else change["setter_process"]
-    setter = thread_name(change["setter_thread"], change["setter_tid"], process)
-    return f"set by {setter}{' itself' if own else ''} at {duration(change['ts'])}"
+    window = {"start_ns": row["start_ns"], "end_ns": row["end_ns"]}
+    setter = set_by(scope, row["utid"], trace_id=row["trace_id"], **window)
+    return f"its affinity ({setter}) allows only CPUs {cpus}"

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from schedlens.ask.affinity_setters import set_by
 from schedlens.ask.findings import Finding, Metric, Outcome, Rank, Scope, clean
 from schedlens.output.wording import count, duration, percent, recordings, thread_name
 
@@ -71,7 +72,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         yield _finding(scope, parked[0], len(parked) - 1, parked=True)
     bound = _bound(scope)
     if bound:
-        yield _bound_finding(bound[0], len(bound) - 1)
+        yield _bound_finding(scope, bound[0], len(bound) - 1)
     if not idle and not parked and not bound:
         total = sum(row["ready_ns"] or 0 for row in rows)
         yield clean(
@@ -96,10 +97,12 @@ def _bound(scope: Scope) -> list[dict[str, Any]]:
     )
 
 
-def _bound_finding(row: dict[str, Any], others: int) -> Finding:
+def _bound_finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
     share = 100 * row["ns"] / row["dur_ns"]
     cpus = ", ".join(str(cpu) for cpu in row["cpus"] or [])
     noun = "CPU" if len(row["cpus"] or []) == 1 else "CPUs"
+    window = {"start_ns": row["start_ns"], "end_ns": row["end_ns"]}
+    setter = set_by(scope, row["utid"], trace_id=row["trace_id"], **window)
     return Finding(
         kind="affinity_wait",
         severity="critical" if share >= CRITICAL_PCT else "warning",
@@ -108,7 +111,7 @@ def _bound_finding(row: dict[str, Any], others: int) -> Finding:
             f"{recordings(row['label'], others)}affinity kept {count(row['threads'], 'thread')} "
             f"waiting {duration(row['ns'])} while another CPU was idle; "
             f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for "
-            f"{duration(row['worst_ns'])} and may run only on {noun} {cpus}."
+            f"{duration(row['worst_ns'])} and may run only on {noun} {cpus} ({setter})."
         ),
         advice=(
             "Widen the affinity of these threads (taskset -p, sched_setaffinity, "

@@ -59,7 +59,17 @@ def test_affinity_that_starves_threads_is_critical(trace: DrawnTrace) -> None:
     assert "affinity kept 2 threads waiting 24 ms while another CPU was idle; B (" in (
         plain(found.detail)
     )
-    assert "was ready for 16 ms and may run only on CPU 1." in plain(found.detail)
+    assert "was ready for 16 ms and may run only on CPU 1 (set before the recording)." in (
+        plain(found.detail)
+    )
+
+
+def test_the_thread_that_set_the_affinity_is_named(trace: DrawnTrace) -> None:
+    setter, bound = trace.utid("game/A"), trace.utid("game/B")
+    trace.add("affinity_change", ts=3 * MS, cpu=0, utid=bound, cpus=[1], setter_utid=setter)
+    (found,) = judged(trace.con, "ready_obstacle")
+    (tid,) = trace.con.execute("SELECT tid FROM thread WHERE utid = ?", [setter]).fetchall()[0]
+    assert f"may run only on CPU 1 (set by A ({tid}) of game at 3 ms)." in plain(found.detail)
 
 
 @pytest.mark.parametrize(
