@@ -111,7 +111,9 @@ def rows(
         loads.append(_beyond(load, start))
         answers.append(_beyond(both, load))
     size = f"{text.stat().st_size / 1e6:,.0f} MB of ftrace text"
-    yield row_of_other("load perf.data", THEIRS, loads, f"{size}, its start not counted")
+    hosted = ", hosted by a Python program" if other.path.suffix == ".py" else ""
+    note = f"{size}, its start not counted{hosted}"
+    yield row_of_other("load perf.data", THEIRS, loads, note)
     yield Row("query", OURS, tuple(one[0] for one in found), about)
     note = f"the same {about}"
     if any(isinstance(each, float) for each in answers):

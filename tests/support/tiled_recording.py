@@ -59,6 +59,6 @@ def _cell(table: str, name: str, length: int) -> str:
         return f"{name} + n * {length}"
     if name == "frame" and table in ("frame", "frame_path"):
         return "frame + n * 1_000_000"
-    if name == "chain":
-        return "chain + n * 1_000_000"
+    if name in ("chain", "seq"):
+        return f"{name} + n * 1_000_000"
     return name
