@@ -169,6 +169,4 @@ def _without_p(scope: Scope, row: dict[str, Any]) -> str | None:
     if not all(mask["is_known"] and fast.isdisjoint(mask["cpus"]) for mask in masks):
         return None
     cpus = cpu_list.text({cpu for mask in masks for cpu in mask["cpus"]})
-    window = {"start_ns": row["start_ns"], "end_ns": row["end_ns"]}
-    setter = set_by(scope, row["utid"], trace_id=row["trace_id"], **window)
-    return f"its affinity ({setter}) allows only CPUs {cpus}"
+    return f"its affinity ({set_by(scope, row)}) allows only CPUs {cpus}"

@@ -101,8 +101,6 @@ def _bound_finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
     share = 100 * row["ns"] / row["dur_ns"]
     cpus = ", ".join(str(cpu) for cpu in row["cpus"] or [])
     noun = "CPU" if len(row["cpus"] or []) == 1 else "CPUs"
-    window = {"start_ns": row["start_ns"], "end_ns": row["end_ns"]}
-    setter = set_by(scope, row["utid"], trace_id=row["trace_id"], **window)
     return Finding(
         kind="affinity_wait",
         severity="critical" if share >= CRITICAL_PCT else "warning",
@@ -111,7 +109,7 @@ def _bound_finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
             f"{recordings(row['label'], others)}affinity kept {count(row['threads'], 'thread')} "
             f"waiting {duration(row['ns'])} while another CPU was idle; "
             f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for "
-            f"{duration(row['worst_ns'])} and may run only on {noun} {cpus} ({setter})."
+            f"{duration(row['worst_ns'])} and may run only on {noun} {cpus} ({set_by(scope, row)})."
         ),
         advice=(
             "Widen the affinity of these threads (taskset -p, sched_setaffinity, "

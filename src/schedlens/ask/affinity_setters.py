@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from schedlens.ask.findings import Scope
 from schedlens.output.wording import duration, thread_name
 
 
-def set_by(scope: Scope, utid: int, *, trace_id: int, start_ns: int, end_ns: int) -> str:
-    """Which program set the thread's last affinity before `end_ns`, as far as it is recorded.
+def set_by(scope: Scope, row: dict[str, Any]) -> str:
+    """Which program set the last affinity of a thread in a window, as far as it is recorded.
 
-    Without a recorded change: since when the affinity is known, or that it is older than the window
-    (times in ns).
+    `row` has `trace_id`, `utid`, and the window as `start_ns` and `end_ns`. Without a recorded
+    change: since when the affinity is known, or that it is older than the window.
     """
+    trace_id, utid = row["trace_id"], row["utid"]
+    start_ns, end_ns = row["start_ns"], row["end_ns"]
     changes = scope.rows(
         "SELECT ts, setter_utid, setter_process, setter_thread, setter_tid "
         f"FROM affinity_setter(p_trace_id := {trace_id}, p_from_ns := 0, p_to_ns := {end_ns}) "

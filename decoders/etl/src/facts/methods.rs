@@ -90,16 +90,18 @@ impl Methods {
     /// Reads a record; `false` if it is not about a method or the start of a process.
     pub(crate) fn take(&mut self, record: &Record<'_>) -> bool {
         let Id::Event { provider, id, .. } = record.id else {
-            let started = started_process(record);
-            started.inspect(|pid| self.start(record.ts, *pid));
-            return started.is_some();
+            let Some(pid) = started_process(record) else { return false };
+            self.start(record.ts, pid);
+            return true;
         };
         let what = match (provider, id) {
             (RUNTIME, LOAD) => What::Load,
             (RUNTIME, UNLOAD) => What::Unload,
             (RUNDOWN, LOAD | UNLOAD) => What::Listed,
             (KERNEL_PROCESS, KERNEL_PROCESS_START) => {
-                u32_at(record.payload, 0).inspect(|pid| self.start(record.ts, *pid));
+                if let Some(pid) = u32_at(record.payload, 0) {
+                    self.start(record.ts, pid);
+                }
                 return true;
             }
             _ => return false,
@@ -253,22 +255,24 @@ mod tests {
         Event { ts, what, pid: 7, start, size: 16, name }
     }
 
+    /// Time, address and name of each change.
+    fn changes(events: Vec<Event>, starts: Vec<(i64, u32)>) -> Vec<(i64, u64, Option<u32>)> {
+        let mut methods = Methods { events, starts, ..Methods::default() };
+        methods.finish(&|raw| raw);
+        methods.changes.iter().map(|change| (change.ts, change.start, change.name)).collect()
+    }
+
     // at 0x10: A from the start, unloaded at 5; B loaded at 9, listed at 20
     // at 0x20: C is listed at 20 only; D was unloaded there at 12
     #[test]
     fn a_listed_method_was_there_since_the_one_before_it_was_unloaded() {
-        let mut methods = Methods {
-            events: vec![
-                event(20, What::Listed, 0x10, 1),
-                event(5, What::Unload, 0x10, 0),
-                event(9, What::Load, 0x10, 1),
-                event(20, What::Listed, 0x20, 2),
-                event(12, What::Unload, 0x20, 3),
-            ],
-            ..Methods::default()
-        };
-        methods.finish(&|raw| raw);
-        let found: Vec<_> = methods.changes.iter().map(|c| (c.ts, c.start, c.name)).collect();
+        let events = vec![
+            event(20, What::Listed, 0x10, 1),
+            event(5, What::Unload, 0x10, 0),
+            event(9, What::Load, 0x10, 1),
+            event(20, What::Listed, 0x20, 2),
+            event(12, What::Unload, 0x20, 3),
+        ];
         let expected = [
             (i64::MIN, 0x10, Some(0)),
             (i64::MIN, 0x20, Some(3)),
@@ -277,24 +281,18 @@ mod tests {
             (12, 0x20, None),
             (12, 0x20, Some(2)),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(changes(events, Vec::new()), expected);
     }
 
     // at 0x10: A, loaded at 5, and B, listed at 20; at 0x20: C, unloaded at 25; process 7 starts anew
     // at 10 and at 30
     #[test]
     fn a_process_that_starts_has_no_methods_of_the_one_with_its_id_before() {
-        let mut methods = Methods {
-            events: vec![
-                event(5, What::Load, 0x10, 0),
-                event(20, What::Listed, 0x10, 1),
-                event(25, What::Unload, 0x20, 2),
-            ],
-            starts: vec![(30, 7), (10, 7), (10, 8)],
-            ..Methods::default()
-        };
-        methods.finish(&|raw| raw);
-        let found: Vec<_> = methods.changes.iter().map(|c| (c.ts, c.start, c.name)).collect();
+        let events = vec![
+            event(5, What::Load, 0x10, 0),
+            event(20, What::Listed, 0x10, 1),
+            event(25, What::Unload, 0x20, 2),
+        ];
         let expected = [
             (5, 0x10, Some(0)),
             (10, 0x10, None),
@@ -303,7 +301,7 @@ mod tests {
             (25, 0x20, None),
             (30, 0x10, None),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(changes(events, vec![(30, 7), (10, 7), (10, 8)]), expected);
     }
 
     #[test]
