@@ -36,7 +36,7 @@ WITH_PDB := x86_64-pc-windows-msvc
 # would compile 230 of them for 0.2 s.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test quick check setup setup-run setup-test lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check statistics-check compare-check fuzz fuzz-corpus fuzz-bytes clean
+.PHONY: run test quick check setup setup-run setup-test test-packages lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check statistics-check compare-check fuzz fuzz-corpus fuzz-bytes clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -75,9 +75,12 @@ $(VENV)/.installed: $(VENV)/.python pyproject.toml $(RUST)
 setup-run: setup
 	@tools/system_packages.sh $(RUN_PACKAGES)
 
-setup-test: setup
-	@tools/system_packages.sh $(TEST_PACKAGES)
+setup-test:
+	@$(MAKE) --jobs=2 --no-print-directory setup test-packages
 	@rustup target add $(WINDOWS) $(WITH_PDB) 2>/dev/null || echo "no Rust library for $(WINDOWS) or $(WITH_PDB): continuing without it"
+
+test-packages:
+	@tools/system_packages.sh $(TEST_PACKAGES)
 
 lock: $(VENV)/.python
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes \

@@ -219,7 +219,6 @@ def collect(
     Exit code 0: all steps were recorded. 1: some failed. 2: none was recorded. 130: interrupted.
     """
     from schedlens.ask import disturbed_steps
-    from schedlens.commands import self_test
     from schedlens.experiments import conduct
     from schedlens.machine import operating_system
     from schedlens.record import loop, option_groups, targets
@@ -246,6 +245,9 @@ def collect(
             raise click.UsageError(
                 f"--selftest decides itself what it records: remove {_typed(ctx, others[0])}"
             )
+        # It analyzes what it recorded, and loads much for that.
+        from schedlens.commands import self_test
+
         return self_test.run(here, _group(Options, given), output, attach)
     if attach is not None:
         raise click.UsageError("--attach works only with --selftest")
