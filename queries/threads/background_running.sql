@@ -26,7 +26,7 @@ WITH
       s.cpu,
       s.ts,
       s.ts + s.dur AS end_ns,
-      CASE WHEN throttled.utid IS NULL THEN s.ts - s.ready_ns END AS ready_ns,
+      s.ts - s.ready_ns AS ready_ns,
       s.priority,
       coalesce(place.core_type IN ('P', 'U'), false) AS on_p,
       coalesce(place.core_type IN ('E', 'LP-E'), false) AS on_e,
@@ -35,10 +35,14 @@ WITH
     LEFT JOIN place
       ON place.trace_id = s.trace_id AND place.cpu = s.cpu
       AND s.ts >= place.from_ns AND s.ts < place.to_ns
-    LEFT JOIN throttled
-      ON throttled.utid = s.utid AND throttled.ready_ts = s.ts - s.ready_ns
     WHERE NOT s.is_idle AND s.priority IS NOT NULL
       AND s.ts - coalesce(s.ready_ns, 0) < span.end_ns AND s.ts + s.dur > span.start_ns
+  ),
+  waited AS NOT MATERIALIZED (
+    SELECT trace_id, utid, ts, ready_ns, priority
+    FROM slice
+    -- A join could choose to keep all slices in memory, of which it expects few.
+    WHERE ready_ns < ts AND (utid, ready_ns) NOT IN (FROM throttled)
   ),
   spell AS MATERIALIZED (
     SELECT
@@ -71,9 +75,8 @@ WITH
     SEMI JOIN changing USING (utid)
     UNION ALL
     SELECT trace_id, utid, ready_ns, 2, 'ready', NULL, NULL, NULL, NULL, NULL, NULL
-    FROM slice
+    FROM waited
     SEMI JOIN changing USING (utid)
-    WHERE ready_ns < ts
     UNION ALL
     SELECT trace_id, utid, ts, 3, NULL, NULL, NULL, NULL, NULL, new_priority, old_priority
     FROM priority_change
@@ -128,9 +131,8 @@ WITH
     WHERE ts < end_ns
     UNION ALL
     SELECT trace_id, utid, ready_ns, ts, 'ready', NULL, NULL, NULL, 1, priority
-    FROM slice
+    FROM waited
     ANTI JOIN changing USING (utid)
-    WHERE ready_ns < ts
   ),
   piece AS NOT MATERIALIZED (
     SELECT

@@ -33,35 +33,6 @@ WITH
     WHERE w.effective AND (p_trace_id IS NULL OR w.trace_id = p_trace_id)
     GROUP BY w.utid, w.ts
   ),
-  fault AS (
-    SELECT utid, ts
-    FROM wait_event
-    WHERE kind = 'page_fault' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
-  ),
-  hard_fault AS (
-    SELECT utid, ts, ts - dur AS start_ns
-    FROM wait_event
-    WHERE kind = 'hard_fault' AND dur IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
-  ),
-  done AS (
-    SELECT utid, done_ns AS ts
-    FROM disk_request(p_trace_id)
-    WHERE utid IS NOT NULL AND done_ns IS NOT NULL
-  ),
-  -- A page fault that needs the disk leaves the CPU 10 to 100 us later. The disk's interrupt makes
-  -- the thread ready within microseconds; of several requests, the last one ends the wait. Windows
-  -- records from when to when a thread was in a hard fault.
-  explained AS (
-    SELECT
-      w.*,
-      w.start_ns - fault.ts < 200_000 AS is_fault,
-      hard_fault.start_ns <= w.start_ns AS is_hard_fault,
-      done.ts > w.start_ns AND w.end_ns - done.ts < 1_000_000 AS is_disk,
-    FROM waited AS w
-    ASOF LEFT JOIN hard_fault ON hard_fault.utid = w.utid AND hard_fault.ts >= w.end_ns
-    ASOF LEFT JOIN fault ON fault.utid = w.utid AND fault.ts <= w.start_ns
-    ASOF LEFT JOIN done ON done.utid = w.utid AND done.ts <= w.end_ns
-  ),
   known (reason, cause) AS (
     VALUES
       ('PageIn', 'page_fault'), ('WrPageIn', 'page_fault'), ('WrPhysicalFault', 'page_fault'),
@@ -79,27 +50,84 @@ WITH
       ('WrExecutive', 'object'),
       ('Suspended', 'stopped'), ('WrSuspended', 'stopped'), ('T', 'stopped'), ('t', 'stopped')
   ),
-  caused AS (
+  fault AS (
+    SELECT utid, ts
+    FROM wait_event
+    WHERE kind = 'page_fault' AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
+  hard_fault AS (
+    SELECT utid, ts, ts - dur AS start_ns
+    FROM wait_event
+    WHERE kind = 'hard_fault' AND dur IS NOT NULL AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
+  done AS (
+    SELECT utid, done_ns AS ts
+    FROM disk_request(p_trace_id)
+    WHERE utid IS NOT NULL AND done_ns IS NOT NULL
+  ),
+  -- The reasons for which the records of page faults and of the disk tell more.
+  may_be_disk (reason) AS (SELECT 'D' UNION ALL SELECT reason FROM known WHERE cause = 'object'),
+  -- Kept, so that the searches below are for these waits only.
+  on_disk AS MATERIALIZED (FROM waited WHERE reason IN (FROM may_be_disk)),
+  -- A page fault that needs the disk leaves the CPU 10 to 100 us later. The disk's interrupt makes
+  -- the thread ready within microseconds; of several requests, the last one ends the wait. Windows
+  -- records from when to when a thread was in a hard fault.
+  explained AS (
+    SELECT
+      w.utid,
+      w.end_ns,
+      w.reason,
+      w.is_cut,
+      w.whole_ns,
+      w.dur,
+      w.start_ns - fault.ts < 200_000 AS is_fault,
+      hard_fault.start_ns <= w.start_ns AS is_hard_fault,
+      done.ts > w.start_ns AND w.end_ns - done.ts < 1_000_000 AS is_disk,
+    FROM on_disk AS w
+    ASOF LEFT JOIN hard_fault ON hard_fault.utid = w.utid AND hard_fault.ts >= w.end_ns
+    ASOF LEFT JOIN fault ON fault.utid = w.utid AND fault.ts <= w.start_ns
+    ASOF LEFT JOIN done ON done.utid = w.utid AND done.ts <= w.end_ns
+    UNION ALL
+    SELECT utid, end_ns, reason, is_cut, whole_ns, dur, NULL, NULL, NULL
+    FROM waited
+    WHERE reason IS NULL OR reason NOT IN (FROM may_be_disk)
+  ),
+  -- Few rows, to which the rest is joined.
+  alike AS (
     SELECT
       waited.utid,
+      waited.reason,
+      waited.is_fault,
+      waited.is_hard_fault,
+      waited.is_disk,
+      woken.by_interrupt,
+      count(*) AS waits,
+      sum(waited.dur) AS dur,
+      max(waited.whole_ns) FILTER (WHERE NOT waited.is_cut) AS whole_ns,
+    FROM explained AS waited
+    LEFT JOIN woken ON woken.utid = waited.utid AND woken.ts = waited.end_ns
+    GROUP BY ALL
+  ),
+  caused AS (
+    SELECT
+      alike.utid,
       CASE
         WHEN known.cause = 'object' AND is_hard_fault THEN 'page_fault'
-        WHEN known.cause = 'object' AND is_disk AND woken.by_interrupt THEN 'disk'
+        WHEN known.cause = 'object' AND is_disk AND by_interrupt THEN 'disk'
         WHEN known.cause IS NOT NULL THEN known.cause
-        WHEN waited.reason = 'D' AND is_fault AND (is_disk OR woken.by_interrupt)
-          THEN 'page_fault'
-        WHEN waited.reason = 'D' AND is_disk THEN 'disk'
-        WHEN waited.reason = 'D' AND woken.by_interrupt THEN 'io'
-        WHEN waited.reason = 'D' AND NOT woken.by_interrupt THEN 'kernel_lock'
-        WHEN waited.reason = 'S' AND woken.by_interrupt THEN 'interrupt'
-        WHEN waited.reason = 'S' AND NOT woken.by_interrupt THEN 'thread'
+        WHEN alike.reason = 'D' AND is_fault AND (is_disk OR by_interrupt) THEN 'page_fault'
+        WHEN alike.reason = 'D' AND is_disk THEN 'disk'
+        WHEN alike.reason = 'D' AND by_interrupt THEN 'io'
+        WHEN alike.reason = 'D' AND NOT by_interrupt THEN 'kernel_lock'
+        WHEN alike.reason = 'S' AND by_interrupt THEN 'interrupt'
+        WHEN alike.reason = 'S' AND NOT by_interrupt THEN 'thread'
         ELSE 'unknown'
       END AS cause,
-      waited.dur,
-      CASE WHEN NOT waited.is_cut THEN waited.whole_ns END AS whole_ns,
-    FROM explained AS waited
-    LEFT JOIN known ON known.reason = waited.reason
-    LEFT JOIN woken ON woken.utid = waited.utid AND woken.ts = waited.end_ns
+      alike.waits,
+      alike.dur,
+      alike.whole_ns,
+    FROM alike
+    LEFT JOIN known ON known.reason = alike.reason
   )
 SELECT
   -- Recording.
@@ -118,7 +146,7 @@ SELECT
   -- network or a device), thread (another thread), or unknown.
   c.cause,
   -- Waits that overlap the window.
-  count(*) AS waits,
+  sum(c.waits)::BIGINT AS waits,
   -- Waiting time in the window, ns. (no bounds)
   sum(c.dur)::BIGINT AS wait_ns,
   -- The same as a share of the thread's waiting time, percent. (no bounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -114,6 +115,9 @@ def analyze(
     Exit code 0: all was read. 1: answered, but a part could not be read, or --fail-on found
     something. 2: no answer.
     """
+    # numpy, which pyarrow loads, otherwise starts threads that wait for matrices by spinning.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
     from schedlens.ask import findings, pipeline
     from schedlens.ask.timings import Timings
     from schedlens.errors import NothingLoadedError

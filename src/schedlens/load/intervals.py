@@ -13,6 +13,7 @@ import pyarrow
 
 from schedlens import _decoders
 from schedlens.load.row_groups import RowGroups
+from schedlens.load.second_writer import SecondWriter
 
 if TYPE_CHECKING:
     import duckdb
@@ -339,14 +340,7 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
             text = f"FROM {place}.{name}" if name in _LARGE else sql.format(place=place)
             rows = cursor.sql(text, params=_values(text, own, by_tick=by_tick))
             streams[name] = rows.to_arrow_reader(_BATCH)
-        # One transaction: many small ones would write all rows to the log first.
-        con.begin()
-        try:
-            _insert(con, _decoders.sweep(trace_id, facts, streams))
-        except BaseException:
-            con.rollback()
-            raise
-        con.commit()
+        _insert(con, _decoders.sweep(trace_id, facts, streams))
 
 
 def _values(sql: str, own: dict[str, int], *, by_tick: bool) -> dict[str, object]:
@@ -359,13 +353,25 @@ def _insert(
     con: duckdb.DuckDBPyConnection, outputs: Iterator[tuple[str, pyarrow.RecordBatch]]
 ) -> None:
     gathered: dict[str, RowGroups] = {}
-    for table, batch in outputs:
-        groups = gathered.setdefault(table, RowGroups())
-        groups.add(batch)
-        if groups.full >= _INSERT_ROW_GROUPS:
-            _write(con, table, groups.take_full())
-    for table, groups in gathered.items():
-        _write(con, table, groups.take_all())
+    with SecondWriter(con, _write) as second:
+        for table, batch in outputs:
+            groups = gathered.setdefault(table, RowGroups())
+            groups.add(batch)
+            if groups.full >= _INSERT_ROW_GROUPS:
+                second.insert(table, groups.take_full())
+        # One transaction: many small ones would write all rows to the log first.
+        con.begin()
+        try:
+            for table, groups in gathered.items():
+                if second.started:
+                    second.insert(table, groups.take_all())
+                else:
+                    _write(con, table, groups.take_all())
+        except BaseException:
+            con.rollback()
+            raise
+        con.commit()
+        second.commit()
 
 
 def _write(con: duckdb.DuckDBPyConnection, table: str, batches: list[pyarrow.RecordBatch]) -> None:

@@ -36,6 +36,7 @@ from schedlens.load import (
 from schedlens.load.frames import capture
 from schedlens.load.recording import Recording
 from schedlens.load.row_groups import RowGroups
+from schedlens.load.second_writer import SecondWriter
 from schedlens.machine import memory
 from schedlens.output import leftover
 from schedlens.output.whole_file import cannot_write
@@ -59,6 +60,9 @@ _ANSWERING = "SET asof_loop_join_threshold = 0"
 
 # Row groups to pass to DuckDB at once: its threads share them while the decoder continues.
 INSERT_ROW_GROUPS = 8
+
+# Half of the rows of a large recording. No other table's rows depend on them while it is read.
+_BY_SECOND = {"thread_state", "cpu_state"}
 
 # What identifies a row that was passed on before the records that correct it, and the columns that
 # the state machine corrects, by table.
@@ -276,20 +280,22 @@ def load_rows(
         def part(share: float, label: str = recording.label, before: int = place) -> None:
             progress(label, _READ_SHARE * (before + share) / len(recordings))
 
-        con.begin()
-        try:
-            has_gaps = _load(con, recording, trace_id, part)
-            _require_records(con, recording, trace_id)
-            if recording.frames is not None:
-                capture.load(con, trace_id, recording.frames)
-        except SchedlensError as error:
-            con.rollback()
-            failures.append(Failure(recording.label, str(error)))
-            continue
-        except BaseException:
-            con.rollback()
-            raise
-        con.commit()
+        with SecondWriter(con, _insert) as second:
+            con.begin()
+            try:
+                has_gaps = _load(con, recording, trace_id, part, second)
+                _require_records(con, recording, trace_id)
+                if recording.frames is not None:
+                    capture.load(con, trace_id, recording.frames)
+            except SchedlensError as error:
+                con.rollback()
+                failures.append(Failure(recording.label, str(error)))
+                continue
+            except BaseException:
+                con.rollback()
+                raise
+            con.commit()
+            second.commit()
         if has_gaps:
             # In a transaction of its own: if one deletes rows that it has inserted, DuckDB writes
             # the whole table again. No error here is about one recording only.
@@ -324,7 +330,10 @@ def load_base_and_derived(
     progress: Callable[[float], None] = lambda share: None,
 ) -> None:
     """Fills the base and derived tables from one recording, inside the caller's transaction."""
-    if _load(con, recording, trace_id, progress):
+    with SecondWriter(con, _insert) as second:
+        has_gaps = _load(con, recording, trace_id, progress, second)
+        second.commit()
+    if has_gaps:
         gaps.apply(con, trace_id)
 
 
@@ -333,6 +342,7 @@ def _load(
     recording: Recording,
     trace_id: int,
     progress: Callable[[float], None],
+    second: SecondWriter,
 ) -> bool:
     """Fills the tables; whether the gaps of the recording must still be applied."""
     if recording.trace is not None and recording.scrubbed is not None:
@@ -345,10 +355,10 @@ def _load(
         return False
     with converted.made(recording.trace, lambda share: progress(share / 2)) as found:
         if found is None:
-            _load_traced(con, recording, trace_id, progress)
+            _load_traced(con, recording, trace_id, progress, second)
             return True
         tables = replace(recording, trace=found.path)
-        _load_traced(con, tables, trace_id, lambda share: progress((1 + share) / 2))
+        _load_traced(con, tables, trace_id, lambda share: progress((1 + share) / 2), second)
         con.execute(
             "UPDATE trace SET path = ?, source = coalesce(?, source) WHERE trace_id = ?",
             [str(recording.trace), found.source, trace_id],
@@ -377,6 +387,7 @@ def _load_traced(
     recording: Recording,
     trace_id: int,
     progress: Callable[[float], None],
+    second: SecondWriter,
 ) -> None:
     loader = _decoders.load(
         recording.files,
@@ -397,10 +408,16 @@ def _load_traced(
             groups = buffered.setdefault(table, RowGroups())
             groups.add(batch)
             if groups.full >= INSERT_ROW_GROUPS:
-                _insert(con, table, groups.take_full())
+                if table in _BY_SECOND:
+                    second.insert(table, groups.take_full())
+                else:
+                    _insert(con, table, groups.take_full())
             progress(loader.progress())
     for table, groups in buffered.items():
-        _insert(con, table, groups.take_all())
+        if table in _BY_SECOND and second.started:
+            second.insert(table, groups.take_all())
+        else:
+            _insert(con, table, groups.take_all())
     for table in _CORRECTED:
         _correct(con, table)
     if recording.folder:
