@@ -216,8 +216,8 @@ CALLS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("run_sql", {"session": "session", "sql": "FROM read_text('/etc/passwd')"}, "not allowed"),
     ("run_sql", {"session": "../elsewhere", "sql": "FROM trace"}, "outside the folders"),
     ("run_sql", {"session": "link", "sql": "FROM trace"}, "outside the folders"),
-    ("run_sql", {"session": "fake", "sql": "FROM trace"}, "cannot open"),
-    ("list_findings", {"session": "game.perf.data"}, "cannot open"),
+    ("run_sql", {"session": "fake", "sql": "FROM trace"}, "is not an analyzed"),
+    ("list_findings", {"session": "game.perf.data"}, "is not an analyzed"),
     ("list_findings", {"session": "."}, "is not analyzed"),
     ("list_findings", {"session": "session", "severity": "worst"}, "severity: Input should be"),
     ("list_findings", {"session": "session", "after": -1}, "after: Input should be"),
@@ -254,7 +254,7 @@ def test_wrong_calls_are_one_line_and_the_server_goes_on(home: Path) -> None:
         assert "outside the folders" in linked["error"]
         assert (session["session"], session["recordings"]) == ("session", 1)
         assert fake["session"] == "fake"
-        assert "cannot open" in fake["error"]
+        assert "is not an analyzed" in fake["error"]
         raw = await agent.rows("list_sessions", "recordings")
         assert [row["path"] for row in raw] == ["game.perf.data"]
         records = await agent.rows("inspect_trace", "records", path="game.perf.data")

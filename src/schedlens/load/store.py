@@ -58,6 +58,9 @@ FILE_CONFIG: dict[str, str | bool | int | float | list[str]] = {
 # even if there are millions. What a query joins last is hard to foresee.
 _ANSWERING = "SET asof_loop_join_threshold = 0"
 
+# Where each database says that it is one.
+_MAGIC_AT, _MAGIC = 8, b"DUCK"
+
 # Row groups to pass to DuckDB at once: its threads share them while the decoder continues.
 INSERT_ROW_GROUPS = 8
 
@@ -225,6 +228,11 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         con = duckdb.connect(str(file), read_only=True)
     except duckdb.Error as error:
+        if not _is_database(file):
+            command = "`analyze` on its recordings again" if path.is_dir() else f"`analyze {path}`"
+            raise DatabaseError(
+                f"{file} is not an analyzed session: run {command}, and name the folder it wrote"
+            ) from None
         raise DatabaseError(
             f"cannot open {file}: {_first_line(error)} Name a folder that `analyze` wrote, or the "
             "analysis.duckdb in it"
@@ -237,6 +245,15 @@ def open_database(path: Path) -> duckdb.DuckDBPyConnection:
     # Not in the configuration, which must be the same for all connections to this file.
     con.execute(_ANSWERING)
     return con
+
+
+def _is_database(file: Path) -> bool:
+    """Whether it begins as a database of DuckDB does; also if it cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_MAGIC_AT + len(_MAGIC)).endswith(_MAGIC)
+    except OSError:
+        return True
 
 
 def set_for_answers(con: duckdb.DuckDBPyConnection) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens.errors import DatabaseError, NothingToReadError
+from schedlens.errors import DatabaseError
 from schedlens.load import store
 from schedlens.load.schema import literal
 from schedlens.output.leftover import TemporaryFolder
@@ -22,10 +22,6 @@ _MEMORY = "384MiB"
 
 def database_of(path: Path) -> Path:
     """The file of an analysis. Raises what `store.open_database` raises, for what is none."""
-    if path.exists() and not path.is_dir() and path.suffix != ".duckdb":
-        raise NothingToReadError(
-            f"{path} is not an analyzed session: run `analyze {path}`, and name the folder it wrote"
-        )
     store.open_database(path).close()
     return path / "analysis.duckdb" if path.is_dir() else path
 
