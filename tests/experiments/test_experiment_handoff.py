@@ -134,8 +134,8 @@ def test_session_has_expected_numbers(tmp_path: Path) -> None:
 def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     command(
-        "collect", "--experiment", "handoff", "--seconds", "0.1", "--repeat", "1",
-        "-o", str(folder),
+        "collect", "--experiment", "handoff", "--seconds", "0.1", "--warm-up", "0.05",
+        "--repeat", "1", "-o", str(folder),
     )  # fmt: skip
     done = command("analyze", str(folder), "--json", "--no-report", check=False)
     assert done.returncode in (0, 1)

@@ -266,7 +266,7 @@ def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     folder = tmp_path / "session"
     command(
         "collect", "--experiment", "scaling", "--workload", "add8", "--threads", "1,2",
-        "--seconds", "0.03", "--repeat", "1", "-o", str(folder),
+        "--seconds", "0.03", "--warm-up", "0.05", "--repeat", "1", "-o", str(folder),
     )  # fmt: skip
     done = command("analyze", str(folder), "--json", "--no-report", check=False)
     assert done.returncode in (0, 1)
