@@ -30,14 +30,12 @@ SELECT
   c.busy,
   c.unknown,
   -- Throttled threads would not run on a free CPU either.
-  c.ready - coalesce(held.threads, 0) AS ready,
-  held.threads IS NOT NULL AS is_held,
+  c.ready - coalesce(c.held, 0) AS ready,
+  c.held IS NOT NULL AS is_held,
   w.dur_ns AS window_ns,
   n.cpus
-FROM concurrency_slice AS c
-ASOF LEFT JOIN (
-  SELECT trace_id, ts, sum(step_by) OVER (PARTITION BY trace_id ORDER BY ts) AS threads
-  FROM (
+FROM (
+  WITH step AS MATERIALIZED (
     SELECT trace_id, ts, sum(step_by) AS step_by
     FROM (
       SELECT trace_id, ts, 1 AS step_by FROM ready_slice WHERE throttled
@@ -46,7 +44,18 @@ ASOF LEFT JOIN (
     )
     GROUP BY trace_id, ts
   )
-) AS held ON held.trace_id = c.trace_id AND held.ts <= c.ts
+  SELECT own.*, held.threads AS held
+  FROM (
+    -- The join sorts all rows, and few recordings have throttled threads.
+    FROM concurrency_slice WHERE trace_id IN (SELECT trace_id FROM step)
+  ) AS own
+  ASOF LEFT JOIN (
+    SELECT trace_id, ts, sum(step_by) OVER (PARTITION BY trace_id ORDER BY ts) AS threads
+    FROM step
+  ) AS held ON held.trace_id = own.trace_id AND held.ts <= own.ts
+  UNION ALL
+  SELECT *, NULL FROM concurrency_slice WHERE trace_id NOT IN (SELECT trace_id FROM step)
+) AS c
 JOIN analysis_span AS w ON w.trace_id = c.trace_id
 JOIN (
   SELECT trace_id, count(DISTINCT cpu) AS cpus FROM topology WHERE online GROUP BY trace_id

@@ -39,7 +39,7 @@ WITH
     JOIN analysis_span AS w ON w.trace_id = s.trace_id
     LEFT JOIN context_switch AS c
       ON c.trace_id = s.trace_id AND c.cpu = s.cpu AND c.prev_utid = s.utid
-      AND c.ts = s.ts + s.dur
+      AND c.ts = s.ts + s.dur AND c.prev_priority <= 98
     WHERE NOT s.is_idle AND least(c.prev_priority, s.priority) BETWEEN 0 AND 98
       AND s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
   ),

@@ -40,7 +40,7 @@ WITH
       GROUP BY c.trace_id, c.ts
     )
   ),
-  part AS (
+  part AS NOT MATERIALIZED (
     SELECT
       r.* REPLACE (
         least(r.ts + r.dur, greatest(r.ts, coalesce(u.from_ns, r.ts + r.dur))) - r.ts AS dur
