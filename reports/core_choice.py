@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from schedlens.report import binned
-from schedlens.report.figures import (
-    MOST_SOUGHT,
-    bar,
-    ms,
-    row_height,
-    rows_across,
-    thread_label,
-    thread_words,
-    unique,
-)
+from schedlens.report.figures import MOST_SOUGHT
 from schedlens.report.sections import Figure, Nothing, Section, View
+from schedlens.report.thread_bars import by_thread
 
 HEADING = "Time by kind of core"
 ORDER = 88
@@ -23,7 +15,6 @@ FIGURES = {
     "thread_states": "what the busiest threads did",
 }
 
-_MOST_BARS = 20
 _KINDS = (
     ("p_alone_ns", "P alone", "@blue", 0),
     ("p_shared_ns", "P, SMT sibling busy", "@teal", 1),
@@ -41,22 +32,12 @@ def section(view: View) -> Section | Nothing:
         return Nothing("no thread ran in this window")
     if not any(row["e_ns"] or row["p_shared_ns"] for row in rows):
         return Nothing("every thread ran alone on a P core, or the cores are unknown")
-    chosen = rows[:MOST_SOUGHT]
-    shown = min(len(chosen), _MOST_BARS)
-    labels = unique(thread_label(row) for row in chosen)
-    traces = [
-        bar(name, labels, [ms(row[column]) for row in chosen], index, unit="ms", colour=colour)
-        for column, name, colour, index in _KINDS
-        if any(row[column] for row in chosen)
-    ]
+    plot, shown, height = by_thread(rows[:MOST_SOUGHT], _KINDS, "ms running")
     caption = (
         f"Running time of the {shown} longest-running of {len(rows)} threads by kind of "
         "core, longest first."
     )
-    plot = rows_across(
-        traces, "ms running", sought=[thread_words(row) for row in chosen], first=_MOST_BARS
-    )
-    figures = [Figure("kinds", caption, plot, height=row_height(shown))]
+    figures = [Figure("kinds", caption, plot, height=height)]
     answers = []
     span = view.rows(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
     for drawn in (binned.core_kinds(view, span), binned.thread_states(view, span)):

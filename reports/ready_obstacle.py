@@ -6,16 +6,13 @@ from typing import Any
 
 from schedlens.report.figures import (
     MOST_SOUGHT,
-    Plot,
-    bar,
-    ms,
     row_height,
     rows_across,
     thread_label,
     thread_words,
-    unique,
 )
 from schedlens.report.sections import Figure, Nothing, Section, View
+from schedlens.report.thread_bars import by_thread, stacked
 
 HEADING = "Ready time by cause"
 ORDER = 80
@@ -24,7 +21,6 @@ FIGURES = {
     "worst_waits": "the longest single waits by cause",
 }
 
-_MOST_BARS = 20
 _PARTS = (
     ("idle_available_ns", "a CPU was idle", "@red", 3),
     ("all_busy_ns", "all busy", "@blue", 0),
@@ -42,8 +38,7 @@ def section(view: View) -> Section | Nothing:
     if not ready:
         return Nothing("no thread of the step in view was ready without running")
     rows = sorted(ready, key=lambda row: -row["ready_ns"])[:MOST_SOUGHT]
-    shown = min(len(rows), _MOST_BARS)
-    parts = _bars(rows, unique(thread_label(row) for row in rows))
+    plot, shown, height = by_thread(rows, _PARTS, "ms ready")
     total = sum(row["ready_ns"] for row in ready)
     causes = sorted(
         ((sum(row[column] or 0 for row in ready), name) for column, name, _, _ in _PARTS),
@@ -53,18 +48,15 @@ def section(view: View) -> Section | Nothing:
         f"Ready time by cause, for the {shown} threads with the most of {len(ready)}. The largest "
         f"cause is '{causes[0][1]}': {causes[0][0] / 1e6:,.3f} of {total / 1e6:,.3f} ms."
     )
-    words = [thread_words(row) for row in rows]
-    plot = rows_across(parts, "ms ready", sought=words, first=_MOST_BARS)
-    figures = [Figure("threads", caption, plot, height=row_height(shown))]
+    figures = [Figure("threads", caption, plot, height=height)]
     waits = view.ask_step("worst_waits", process=view.process).without(
         "trace_id", "utid", "instead_utid"
     )
     if waits.rows:
         labels = [f"{row['place']}. {thread_label(row)}" for row in waits.rows]
         words = [f"{thread_words(r)} {thread_words(r, before='instead_')}" for r in waits.rows]
-        plot = rows_across(
-            _bars(waits.rows, labels), "ms ready", sought=words, first=len(waits.rows)
-        )
+        traces = stacked(waits.rows, labels, _PARTS)
+        plot = rows_across(traces, "ms ready", sought=words, first=len(waits.rows))
         caption = (
             f"The {len(waits.rows)} longest single waits. The longest is "
             f"{thread_label(waits.rows[0])} with {waits.rows[0]['ready_ns'] / 1e6:,.3f} ms"
@@ -84,14 +76,6 @@ def section(view: View) -> Section | Nothing:
             view.ask_each("ready_obstacle_total").fold(),
         ),
     )
-
-
-def _bars(rows: list[dict[str, Any]], labels: list[str]) -> list[Plot]:
-    present = [part for part in _PARTS if any(row[part[0]] for row in rows)]
-    return [
-        bar(name, labels, [ms(row[column]) for row in rows], index, unit="ms", colour=colour)
-        for column, name, colour, index in present
-    ]
 
 
 def _instead(row: dict[str, Any]) -> str:

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from schedlens.output.wording import duration
-from schedlens.report.figures import (
-    MOST_SOUGHT,
-    bar,
-    ms,
-    row_height,
-    rows_across,
-    thread_label,
-    thread_words,
-    unique,
-)
+from schedlens.report.figures import MOST_SOUGHT
 from schedlens.report.sections import Figure, Nothing, Section, View
+from schedlens.report.thread_bars import by_thread
 
 HEADING = "What threads waited for"
 ORDER = 102
 FIGURES = {"causes": "waiting time by thread and cause"}
 
-_MOST_BARS = 20
 # Those that a program can shorten come first.
 _CAUSES = (
-    ("page_fault", "page faults", "@red", 4),
-    ("disk", "disk requests", "@yellow", 2),
-    ("memory", "free memory", "@purple", 3),
-    ("io", "I/O", "@orange", 1),
-    ("kernel_lock", "kernel locks", "@brown", 6),
-    ("user_lock", "locks", "@pink", 7),
-    ("message", "messages", "@teal", 5),
-    ("thread", "other threads", "@blue", 0),
-    ("queue", "work", "@green", 2),
-    ("object", "objects or I/O", "@mid", 0),
-    ("interrupt", "timers or devices", "@mid", 1),
-    ("sleep", "sleep", "@line", 0),
-    ("stopped", "stopped", "@line", 3),
-    ("unknown", "unknown", "@mid", 3),
+    ("page_fault_ns", "page faults", "@red", 4),
+    ("disk_ns", "disk requests", "@yellow", 2),
+    ("memory_ns", "free memory", "@purple", 3),
+    ("io_ns", "I/O", "@orange", 1),
+    ("kernel_lock_ns", "kernel locks", "@brown", 6),
+    ("user_lock_ns", "locks", "@pink", 7),
+    ("message_ns", "messages", "@teal", 5),
+    ("thread_ns", "other threads", "@blue", 0),
+    ("queue_ns", "work", "@green", 2),
+    ("object_ns", "objects or I/O", "@mid", 0),
+    ("interrupt_ns", "timers or devices", "@mid", 1),
+    ("sleep_ns", "sleep", "@line", 0),
+    ("stopped_ns", "stopped", "@line", 3),
+    ("unknown_ns", "unknown", "@mid", 3),
 )
 
 
@@ -53,20 +44,10 @@ def section(view: View) -> Section | Nothing:
         return sum(ns for cause, ns in spent[utid].items() if cause not in idle)
 
     chosen = sorted(spent, key=lambda utid: (-weight(utid), utid))[:MOST_SOUGHT]
-    shown = min(len(chosen), _MOST_BARS)
-    first = {row["utid"]: row for row in answer.rows}
-    labels = unique(thread_label(first[utid]) for utid in chosen)
-    plot = rows_across(
-        [
-            bar(name, labels, [ms(spent[utid].get(cause)) for utid in chosen], index, unit="ms",
-                colour=colour)
-            for cause, name, colour, index in _CAUSES
-            if any(cause in spent[utid] for utid in chosen)
-        ],
-        "ms waiting",
-        sought=[thread_words(first[utid]) for utid in chosen],
-        first=_MOST_BARS,
-    )  # fmt: skip
+    named = {row["utid"]: row for row in answer.rows}
+    plot, shown, height = by_thread(
+        [{**named[utid], **_columns(spent[utid])} for utid in chosen], _CAUSES, "ms waiting"
+    )
     total = {
         cause: sum(of.get(cause, 0) for of in spent.values())
         for cause in ("page_fault", "disk", "io")
@@ -89,6 +70,11 @@ def section(view: View) -> Section | Nothing:
         "not. On Linux, I/O is an uninterruptible wait that an interrupt ends."
         + (f" Not recorded: {' and '.join(absent)}." if absent else ""),
         view.step_window(),
-        (Figure("causes", caption, plot, height=row_height(shown)),),
+        (Figure("causes", caption, plot, height=height),),
         (answer, view.ask_step("pressure")),
     )
+
+
+def _columns(spent: dict[str, int]) -> dict[str, int]:
+    """A column for each cause; `thread` is a cause, too."""
+    return {f"{cause}_ns": ns for cause, ns in spent.items()}
