@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from conftest import BIN, command
+
+from schedlens.load import store
 
 pytestmark = pytest.mark.slow
 
@@ -125,3 +130,35 @@ def test_escape_sequence_in_process_name_is_printed_escaped(folder: Path) -> Non
     done = command("analyze", "\x1b[2Jx.etl", check=False, cwd=folder)
     assert done.returncode == 2
     assert done.stderr.startswith("analyze: \\u001b[2Jx.etl does not exist: ")
+
+
+def test_interrupt_within_a_query_is_one_line(tmp_path: Path) -> None:
+    database = tmp_path / "analysis.duckdb"
+    with store.create(database):
+        pass
+    endless = "SELECT sum(hash(range)) FROM range(1000000000000)"
+    asked = [str(BIN / "schedlens"), "sql", str(database), endless]
+    # A shell that starts tests in the background lets them ignore interrupts.
+    outside = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, outside)
+    with process:
+        # Its start takes less than that.
+        while cpu_s(process.pid) < 2.0:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        try:
+            output, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    # DuckDB ends the line of its own progress bar.
+    assert (process.returncode, output, error.strip()) == (130, "", "schedlens: interrupted")
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -11,7 +11,7 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
-from schedlens.ask import catalog, summaries
+from schedlens.ask import catalog, interruptible, summaries
 from schedlens.errors import DatabaseError
 from schedlens.load import schema, store
 from schedlens.load.recording import Recording
@@ -64,9 +64,9 @@ class Database:
         `DatabaseError` with DuckDB's reason.
         """
         try:
-            answer = self.con.sql(statement(query, arguments))
+            answer = interruptible.table(self.con, statement(query, arguments))
             # A statement such as SET answers nothing.
-            return pa.table({}) if answer is None else answer.to_arrow_table()
+            return pa.table({}) if answer is None else answer
         except duckdb.Error as error:
             raise DatabaseError(str(error).splitlines()[0]) from None
 

@@ -128,6 +128,12 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
         return _failed(f"{name}: {error.strerror or error}{place}{todo}")
     except MemoryError:
         return _failed(f"{name}: not enough memory: analyze fewer recordings at once")
+    except Exception:
+        # DuckDB turns an interrupt during a query into a RuntimeError.
+        if not interrupted:
+            raise
+        click.echo(f"{name}: interrupted", err=True)
+        return 130
     return result if isinstance(result, int) else 0
 
 
