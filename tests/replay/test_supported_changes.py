@@ -181,6 +181,18 @@ def test_floor_of_parking_keeps_that_many_cpus_unparked() -> None:
     assert windows_rules.with_floor([(10, 3, True, True)], 4, 1) == []
 
 
+def test_lost_records_of_parking_leave_cpus_as_they_were() -> None:
+    con = duckdb.connect()
+    con.execute(
+        "CREATE TABLE cpu_parking AS FROM (VALUES (1, 20, 5, true, false), (1, 30, 5, NULL, NULL), "
+        "(1, 40, 5, false, false), (1, NULL, 7, true, false)) "
+        "AS t(trace_id, ts, cpu, parked, soft_parked)"
+    )
+    assert windows_rules.parking(con, 1, {5: 0, 7: 1}) == [
+        (0, 1, True, False), (20, 0, True, False), (40, 0, False, False),
+    ]  # fmt: skip
+
+
 def test_every_form_of_a_change_is_explained() -> None:
     page = (ROOT / "docs" / "what-if.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", page, re.MULTILINE)

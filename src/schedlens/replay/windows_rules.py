@@ -17,10 +17,13 @@ DEFAULT_QUANTUM_NS = 31_250_000
 def parking(
     con: duckdb.DuckDBPyConnection, trace_id: int, place: Mapping[int, int]
 ) -> list[tuple[int, int, bool, bool]]:
-    """Time, index of the CPU, parked, soft, in order; `place` is the index of each CPU."""
+    """Time, index of the CPU, parked, soft, in order; `place` is the index of each CPU.
+
+    Where records were lost, the state is not known: it then remains as it was.
+    """
     rows = con.execute(
         "SELECT ts, cpu, parked, soft_parked FROM cpu_parking WHERE trace_id = ? "
-        "ORDER BY ts NULLS FIRST, cpu",
+        "AND parked IS NOT NULL ORDER BY ts NULLS FIRST, cpu",
         [trace_id],
     ).fetchall()
     return [
