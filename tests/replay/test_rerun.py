@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,6 +66,26 @@ def test_replay_equals_the_scheduler_simulation(
         # Each recording with some of the changes: the simulation in Python is slow.
         if number % 3 == trace_id % 3:
             assert is_equal(alterations.changed(recorded, [alterations.parse(text)])), text
+
+
+def test_thread_that_waits_first_has_not_run_for_it() -> None:
+    # On three CPUs: one thread has CPU 0, one has CPU 1 for 1 ms, and one wakes at 5 ms.
+    def step(*steps: tuple[bytes, float]) -> tuple[bytes, bytes, bytes]:
+        kinds = b"".join(kind for kind, _ in steps)
+        return kinds, array("d", [value for _, value in steps]).tobytes(), b""
+
+    threads: Any = [
+        (0, 8, [0, 1, 2], 0, False, step((b"r", 10e6))),
+        (0, 8, [0, 1, 2], 1, False, step((b"r", 1e6))),
+        (0, 8, [0, 1, 2], 0, False, step((b"u", 5e6), (b"r", 2e6), (b"s", 1e6))),
+    ]
+    rules: Any = {"quantum_ns": 10**7, "wake_boost": 0, "starved_ns": 10**9, "until_ns": 10**7}
+    cpus = [(cpu, False, False, 1.0) for cpu in range(3)]
+    found = _decoders.replay(cpus, 1.0, threads, [0], [], [], watched=[2], **rules)
+    # The first idle CPU; beginning on the only idle one at 0 would make that its last one.
+    assert found[2] == [[10**7, 0, 0], [0, 10**6, 0], [0, 2 * 10**6, 0]]
+    # Nothing before its first wait, then 2 ms up to the next one, and nothing up to its end.
+    assert found[4][2] == [0, 2 * 10**6, 0]
 
 
 def test_invalid_programs_are_refused() -> None:

@@ -62,7 +62,7 @@ def replay(recorded: Recorded) -> Outcome:
         wake_boost=recorded.wake_boost,
         interrupts_per_s=0.0,
     )
-    simulation = Simulation(recorded.machine.machine, rules)
+    simulation = _Simulation(recorded.machine.machine, rules)
     slices, ready = _Slices(until), _Ready(until)
     simulation.records = _Nothing()
     simulation.truth = Truth(slices=slices, ready=ready, handoffs=_Nothing())
@@ -82,6 +82,9 @@ def replay(recorded: Recorded) -> Outcome:
             eco=program.eco,
         )
         threads[thread.tid] = utid
+        if program.ops[0].kind in {"wait", "sleep", "until"}:
+            simulation.waits[thread.tid] = program.ops[0]
+            simulation.gates = run.gates
     for ts, cpu, parked, soft in recorded.parking:
         simulation.park(ts, cpu, parked, soft=soft)
     simulation.run(until * LONGEST)
@@ -96,6 +99,33 @@ def replay(recorded: Recorded) -> Outcome:
     for utid, times in run.marks.items():
         outcome.frames[utid] = [after - before for before, after in pairwise(times)]
     return outcome
+
+
+class _Simulation(Simulation):
+    """Threads that wait first have not run for that."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.waits: dict[int, Op] = {}
+        self.gates: dict[int, script.Gate] = {}
+
+    def _begin(self, thread: Thread) -> None:
+        op = self.waits.get(thread.tid)
+        if op is None:
+            super()._begin(thread)
+            return
+        at = self.now + int(op.value) if op.kind == "sleep" else int(op.value)
+        gate = self.gates[op.gates[0]] if op.kind == "wait" else None
+        if at <= self.now if gate is None else gate.count:
+            super()._begin(thread)
+            return
+        assert thread.steps is not None
+        if gate is not None:
+            gate.waiting.append(thread)
+        else:
+            self.at(at, lambda: self._alarm(thread))
+        next(thread.steps)
+        thread.state = "waiting"
 
 
 class _Run:

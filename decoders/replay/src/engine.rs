@@ -187,7 +187,7 @@ impl Replay {
             self.heap.pop();
             self.now = when;
             match event {
-                Event::Begin(thread) => self.wake(thread, 0),
+                Event::Begin(thread) => self.begin(thread),
                 Event::Alarm(thread) => self.wake(thread, self.plan.wake_boost),
                 Event::Starved(thread) => self.starved(thread),
                 Event::Finished(cpu, thread, version) => self.finished(cpu, thread, version),

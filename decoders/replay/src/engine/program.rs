@@ -2,7 +2,7 @@
 
 use super::{Event, Replay, Why};
 use crate::plan::Op;
-use crate::thread::TICK_NS;
+use crate::thread::{FOREVER, State, TICK_NS};
 
 /// Cost of waking another thread, paid by the waker, in ticks.
 const SIGNAL_TICKS: f64 = 5.0;
@@ -64,6 +64,35 @@ impl Replay {
                 }
                 Op::Take(_) => {}
             }
+        }
+    }
+
+    /// A thread begins. One that waits first has not run for that: it was waiting before.
+    pub(super) fn begin(&mut self, thread: u32) {
+        let index = thread as usize;
+        let at = match self.plan.programs[index].ops.first() {
+            Some(&Op::Wait(gate))
+                if self.gates[gate as usize].count == 0 && self.linux.is_none() =>
+            {
+                self.gates[gate as usize].waiting.push_back(thread);
+                FOREVER
+            }
+            Some(&Op::Sleep(ns)) => self.now.saturating_add(ns),
+            Some(&Op::Until(at)) => at,
+            _ => 0,
+        };
+        if at <= self.now || self.linux.is_some() {
+            self.wake(thread, 0);
+            return;
+        }
+        if self.threads[index].is_watched {
+            // What it did before its first wait, which is the first of its responses.
+            self.outcome.responses[index].push(0);
+        }
+        self.threads[index].next_op = 1;
+        self.threads[index].state = State::Waiting;
+        if at < FOREVER {
+            self.at(at, Event::Alarm(thread));
         }
     }
 
