@@ -71,6 +71,7 @@ def replay(
         list[tuple[int, bool]],
     ]
     | None = None,
+    limits: list[tuple[float, int, int, list[int]]] = ...,
     watched: list[int] = ...,
     goal_ns: float = 0.0,
 ) -> tuple[

@@ -121,7 +121,7 @@ def _played(task: tuple[str, int, bool]) -> Pair:
     tables = arrow_folder.base_tables(before)
     if is_damaged:
         tables = perturb.spoil(tables, chance).tables
-    with _bench.loaded(tables):
+    with _bench.loaded(tables, setup):
         pair = judge(_bench.con, _recorded(fault, seed, before))
     return pair if pair.predicted is None else replace(pair, after=_after(pair, before))
 

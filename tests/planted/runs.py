@@ -69,6 +69,14 @@ class Bench:
 
     def ask(self, spoilt: perturb.Spoilt, setup: Setup) -> list[Finding]:
         """Findings of the tested analyzers on base tables, with the snapshots of the host."""
+        wanted = {detector.analyzer for detector in DETECTORS}
+        with self.loaded(spoilt.tables, setup):
+            return judging.judge_all(Scope(self.con), wanted).findings
+
+    @contextmanager
+    def loaded(self, tables: dict[str, pa.RecordBatch], setup: Setup) -> Iterator[None]:
+        """The database with these base tables and the snapshots of the host; all tables are empty
+        afterwards."""
         for table, rows in setup.host.tables(setup.simulation).items():
             if rows:
                 batch = pa.RecordBatch.from_pylist(
@@ -77,13 +85,6 @@ class Bench:
                 self.con.register("batch_rows", batch)
                 self.con.execute(f"INSERT INTO {table} BY NAME FROM batch_rows")
                 self.con.unregister("batch_rows")
-        wanted = {detector.analyzer for detector in DETECTORS}
-        with self.loaded(spoilt.tables):
-            return judging.judge_all(Scope(self.con), wanted).findings
-
-    @contextmanager
-    def loaded(self, tables: dict[str, pa.RecordBatch]) -> Iterator[None]:
-        """The database with these base tables; all tables are empty afterwards."""
         folder = Path(self._folder.name) / "run"
         simulated.write_tables(tables, folder)
         failures = store.load_rows(

@@ -3,7 +3,9 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use schedlens_replay::{Cpu, Goal, Group, LinuxRules, Op, Parking, Plan, Program, Replay, Section};
+use schedlens_replay::{
+    Cpu, Goal, Group, Limit, LinuxRules, Op, Parking, Plan, Program, Replay, Section,
+};
 
 /// Parts in which a replay runs, to check for Ctrl-C between them.
 const PARTS: i64 = 50;
@@ -63,6 +65,7 @@ fn program(thread: &Thread) -> PyResult<Program> {
         affinity: affinity.clone(),
         ideal: *ideal,
         is_eco: *is_eco,
+        limit: None,
         group: 0,
         is_round_robin: false,
         is_watched: false,
@@ -75,10 +78,11 @@ fn program(thread: &Thread) -> PyResult<Program> {
 ///
 /// `cpus`: (lowest CPU of the core, is a second sibling, is an E core, speed). `needed`: by gate,
 /// the number of threads that must open it. `parking`: (time, CPU, is parked). `linux`: its rules;
-/// None: those of Windows. `watched`: threads whose responses are wanted; `goal_ns`: work that
+/// None: those of Windows. `limits`: under those, quotas of CPU time (quota, period, begin of the
+/// first one, threads). `watched`: threads whose responses are wanted; `goal_ns`: work that
 /// they shall do, or 0.
 #[pyfunction]
-#[pyo3(signature = (cpus, shared_speed, threads, needed, sections, parking, *, quantum_ns, wake_boost, starved_ns, until_ns, linux=None, watched=Vec::new(), goal_ns=0.0))]
+#[pyo3(signature = (cpus, shared_speed, threads, needed, sections, parking, *, quantum_ns, wake_boost, starved_ns, until_ns, linux=None, limits=Vec::new(), watched=Vec::new(), goal_ns=0.0))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 fn replay(
     py: Python<'_>,
@@ -93,6 +97,7 @@ fn replay(
     starved_ns: i64,
     until_ns: i64,
     linux: Option<Rules>,
+    limits: Vec<(f64, i64, i64, Vec<usize>)>,
     watched: Vec<usize>,
     goal_ns: f64,
 ) -> PyResult<Found> {
@@ -100,6 +105,13 @@ fn replay(
     if let Some((.., known)) = &linux {
         for (made, &(group, takes_turns)) in programs.iter_mut().zip(known) {
             (made.group, made.is_round_robin) = (group, takes_turns);
+        }
+    }
+    for (limit, (.., members)) in limits.iter().enumerate() {
+        for &index in members {
+            if let Some(made) = programs.get_mut(index) {
+                made.limit = Some(limit);
+            }
         }
     }
     for index in watched {
@@ -127,6 +139,10 @@ fn replay(
         parking: parking
             .into_iter()
             .map(|(at_ns, cpu, is_parked)| Parking { at_ns, cpu, is_parked })
+            .collect(),
+        limits: limits
+            .into_iter()
+            .map(|(quota_ns, period_ns, begin_ns, _)| Limit { quota_ns, period_ns, begin_ns })
             .collect(),
         until_ns,
         linux: linux.map(|(slice_ns, tick_ns, groups, _)| LinuxRules {

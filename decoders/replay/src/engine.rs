@@ -1,5 +1,6 @@
 //! The simulated scheduler; the rules of `simulate/scheduler.py`.
 
+mod held;
 mod linux;
 mod program;
 
@@ -7,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::cpus::{Cpus, fill_order};
+use crate::limits::Used;
 use crate::linux::{Linux, Task};
 use crate::plan::{BadPlan, Outcome, Plan};
 use crate::thread::{FOREVER, State, TICK_NS, Thread};
@@ -35,6 +37,9 @@ enum Event {
     Tick(usize),
     /// Group, and the length of its period.
     Refill(usize, i64),
+    /// Quota, and the version of its state that this is about.
+    Spent(usize, u64),
+    Renew(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +87,7 @@ pub struct Replay {
     gpu_free: i64,
     in_flight: Vec<VecDeque<i64>>,
     linux: Option<Box<Linux>>,
+    limits: Vec<Used>,
     /// By CPU: whether its next tick is an event already.
     ticking: Vec<bool>,
     /// The CPU whose thread wakes others just now.
@@ -154,6 +160,7 @@ impl Replay {
                 switches: 0,
             },
             linux: linux(&plan),
+            limits: plan.limits.iter().copied().map(Used::new).collect(),
             ticking: vec![false; plan.cpus.len()],
             waker: None,
             done: 0.0,
@@ -165,6 +172,9 @@ impl Replay {
         let periods: Vec<_> = made.linux.iter().flat_map(|linux| linux.periods()).collect();
         for (group, period_ns) in periods {
             made.at(period_ns, Event::Refill(group, period_ns));
+        }
+        for index in 0..made.limits.len() {
+            made.at(made.plan.limits[index].begin_ns, Event::Renew(index));
         }
         for index in 0..made.plan.parking.len() {
             let change = made.plan.parking[index];
@@ -195,6 +205,8 @@ impl Replay {
                 Event::Park(cpu, is_parked) => self.park(cpu, is_parked),
                 Event::Tick(cpu) => self.tick(cpu),
                 Event::Refill(group, period_ns) => self.refill(group, period_ns),
+                Event::Spent(limit, version) => self.spent(limit, version),
+                Event::Renew(limit) => self.renew(limit),
             }
         }
     }
@@ -230,6 +242,9 @@ impl Replay {
         self.threads[thread as usize].woken_at = self.now;
         if let Some(linux) = self.linux.take() {
             self.linux_wake(linux, thread);
+            return;
+        }
+        if self.is_held(thread) {
             return;
         }
         let quantum_ns = self.quantum_ns();
@@ -418,6 +433,8 @@ impl Replay {
             self.threads[leaver as usize].last_cpu = Some(cpu);
         }
         self.outcome.switches += u64::from(self.now < self.plan.until_ns);
+        self.count(leaver, false);
+        self.count(entered, true);
         let mut quantum_end = FOREVER;
         if let Some(entered) = entered {
             self.end_ready(entered);

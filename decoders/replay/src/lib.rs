@@ -7,12 +7,14 @@
 
 mod cpus;
 mod engine;
+mod limits;
 mod linux;
 mod plan;
 mod queues;
 mod thread;
 
 pub use engine::Replay;
+pub use limits::Limit;
 pub use plan::{
     BadPlan, Cpu, Goal, Group, LinuxRules, Op, Outcome, Parking, Plan, Program, Section,
 };

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::limits::Limit;
+
 /// A logical CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Cpu {
@@ -80,6 +82,8 @@ pub struct Program {
     pub ideal: Option<usize>,
     /// Whether it has EcoQoS.
     pub is_eco: bool,
+    /// Windows: index of the quota that limits it.
+    pub limit: Option<usize>,
     /// Linux: index of its group.
     pub group: usize,
     /// Linux: whether it takes turns with real-time threads of its priority.
@@ -133,6 +137,8 @@ pub struct Plan {
     pub sections: Vec<Section>,
     /// In the order of time.
     pub parking: Vec<Parking>,
+    /// Quotas of CPU time under the rules of Windows.
+    pub limits: Vec<Limit>,
     /// Running and ready time count up to here.
     pub until_ns: i64,
     /// Rules of Linux; None: those of Windows.
@@ -209,6 +215,14 @@ impl Plan {
         if self.quantum_ns < crate::thread::TICK_NS || self.starved_ns <= 0 || self.until_ns < 0 {
             return Err(BadPlan::Times);
         }
+        let limit_fits = |limit: &Limit| {
+            limit.quota_ns >= 1e3
+                && limit.period_ns >= 1_000_000
+                && (0..=limit.period_ns).contains(&limit.begin_ns)
+        };
+        if !self.limits.iter().all(limit_fits) {
+            return Err(BadPlan::Times);
+        }
         let priorities = if self.linux.is_some() { -1..=139 } else { 0..=31 };
         let groups = self.linux.as_ref().map_or(1, |rules| rules.groups.len());
         self.linux.as_ref().map_or(Ok(()), LinuxRules::check)?;
@@ -218,6 +232,7 @@ impl Plan {
                 || program.affinity.iter().chain(&program.ideal).any(|&cpu| cpu >= cpus)
                 || !priorities.contains(&program.priority)
                 || program.group >= groups
+                || program.limit.is_some_and(|limit| limit >= self.limits.len())
                 || program.process >= self.programs.len()
             {
                 return Err(BadPlan::Thread(index));

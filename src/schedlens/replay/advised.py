@@ -69,11 +69,9 @@ def texts_of(recorded: Recorded, main: int, kind: str, utid: int | None) -> list
 def _quotas(recorded: Recorded) -> list[str]:
     """Without the quota of each cgroup that has one."""
     groups = recorded.linux.groups if recorded.linux else []
-    return [
-        f"quota {group.name}=none"
-        for group in groups
-        if group.quota_ns is not None and not set("*?[]=") & set(group.name)
-    ]
+    names = [group.name for group in groups if group.quota_ns is not None]
+    names += [limit.name for limit in recorded.limits]
+    return [f"quota {name}=none" for name in names if not set("*?[]=") & set(name)]
 
 
 def _background(recorded: Recorded, presenter: Program) -> list[str]:

@@ -171,15 +171,21 @@ def _set_nice(made: Recorded, change: Change) -> None:
 
 def _set_quota(made: Recorded, change: Change) -> None:
     """A quota in CPUs for cgroups, in the period that each has."""
+    cpus = None if change.value == "none" else float(change.value)
+    if cpus == 0:
+        raise ChangeError("quota must be more than 0 CPUs")
+    limited = [one for one in made.limits if fnmatch.fnmatchcase(one.name, change.pattern)]
+    if limited:
+        made.limits = [one for one in made.limits if one not in limited]
+        if cpus is not None:
+            made.limits += [one.resized(cpus) for one in limited]
+        return
     groups = made.linux.groups if made.linux else []
     fit = [
         place for place, one in enumerate(groups) if fnmatch.fnmatchcase(one.name, change.pattern)
     ]
     if made.linux is None or not fit:
         raise ChangeError(f"no cgroup is named '{change.pattern}'; * fits any")
-    cpus = None if change.value == "none" else float(change.value)
-    if cpus == 0:
-        raise ChangeError("quota must be more than 0 CPUs")
     changed_groups = list(groups)
     for place in fit:
         period = groups[place].period_ns or DEFAULT_PERIOD_NS

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from schedlens.replay import (
     affinities,
     core_speeds,
+    cpu_limits,
     frequencies,
     linux_rules,
     pacing,
@@ -90,6 +91,7 @@ class _Reader:
         self._wakeups()
         for utid, found in self.presents.items():
             self.acts[utid] += found
+        self._limits()
         self._spins(HEADS[end])
         for program in self.programs.values():
             self._program(program)
@@ -112,6 +114,7 @@ class _Reader:
             None if is_windows else linux_rules.read(con, trace_id, len(self.place)),
             watched,
             self._goal(),
+            self.limits,
             frequencies.while_busy(con, trace_id, self.machine),
         )
 
@@ -259,6 +262,26 @@ class _Reader:
                     self.acts[waker].append((end, "open", gate))
                     self.needed[gate] = 1 + self._join(utid, waker, before, end, gate)
                 before = end
+
+    def _limits(self) -> None:
+        """Quotas, and the waits in which one stopped a thread: a replay stops it by itself."""
+        self.limits: list[cpu_limits.CpuLimit] = []
+        # Thread and end of each of these waits.
+        self.stops: set[tuple[int, int]] = set()
+        if not self.is_windows:
+            return
+        for limit in cpu_limits.read(self.con, self.trace_id):
+            seen = {
+                utid: cpu_limits.seen(
+                    self.states[utid],
+                    {end for _, end in self.blocked.get(utid, ()) if (utid, end) in self.gate_of},
+                )
+                for utid in limit.members
+                if utid in self.states
+            }
+            enforced, caused = cpu_limits.stopped(limit, seen, self.duration_ns)
+            self.limits.append(enforced)
+            self.stops |= caused
 
     def _find_leaders(self) -> None:
         """Any of a pool's workers may be the last of a section; a thread that wakes the waiting one
@@ -436,6 +459,9 @@ class _Reader:
         self, program: Program, start: int, end: int, reason: str | None, absolute: bool
     ) -> None:
         ops = program.ops
+        if (program.utid, end) in self.stops:
+            self.waits["quota"] += 1
+            return
         gate = self.gate_of.get((program.utid, end))
         if gate is not None:
             self.waits["pool" if self.needed[gate] > 1 else "thread"] += 1
@@ -451,7 +477,9 @@ class _Reader:
         found = [
             (start, end)
             for start, end, state, _, reason in self.states.get(utid, ())
-            if state == "waiting" and self._is_timer(utid, end, reason)
+            if state == "waiting"
+            and self._is_timer(utid, end, reason)
+            and (utid, end) not in self.stops
         ]
         if len(found) < 4:
             # Few waits show no grid; that of a thread which presents is likely.

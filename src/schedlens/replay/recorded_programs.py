@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from schedlens.replay.core_speeds import RecordedMachine
+from schedlens.replay.cpu_limits import CpuLimit
 from schedlens.replay.linux_rules import LinuxRules
 from schedlens.replay.ops import Program
 from schedlens.replay.work import Goal, Watched
@@ -39,6 +40,8 @@ class Recorded:
     watched: Watched | None = None
     goal: Goal | None = None
     """Of the watched process; None if it did nothing."""
+    limits: list[CpuLimit] = field(default_factory=list)
+    """Quotas of CPU time, with the rules of Windows."""
     khz: dict[int, float] = field(default_factory=dict)
     """Mean frequency by index of the CPU, while it ran threads."""
 

@@ -67,6 +67,15 @@ def replay(recorded: Recorded) -> Outcome:
         starved_ns=Rules().starved_ns,
         until_ns=recorded.duration_ns,
         linux=recorded.linux.packed(utids) if recorded.linux else None,
+        limits=[
+            (
+                limit.allowed_ns(),
+                limit.period_ns,
+                limit.begin_ns,
+                [place for place, utid in enumerate(utids) if utid in limit.members],
+            )
+            for limit in recorded.limits
+        ],
         watched=[place for place, utid in enumerate(utids) if utid in watched],
         goal_ns=recorded.goal.work_ns if recorded.goal else 0.0,
     )
