@@ -72,6 +72,7 @@ def replay(
     ]
     | None = None,
     limits: list[tuple[float, int, int, list[int]]] = ...,
+    moves_running: bool = True,
     watched: list[int] = ...,
     goal_ns: float = 0.0,
 ) -> tuple[

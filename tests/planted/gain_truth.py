@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import random
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 from planted import background
 from planted.background import Setup
 from planted.faults import FAULTS
 from schedlens.replay import fidelity
+from schedlens.replay import work as finished
 from schedlens.replay.alterations import Change
 from schedlens.replay.core_speeds import Busy
 from schedlens.simulate.scheduler import Simulation
@@ -192,10 +191,7 @@ def work(
 
 def reached(parts: Sequence[tuple[int, int, float]], wanted: float) -> float | None:
     """Time from the first work until so much was done, ns; None if it was not."""
-    sums = list(accumulate(part[2] for part in parts))
-    place = bisect_left(sums, wanted)
-    if place == len(sums):
+    at = finished.reached(parts, wanted)
+    if at is None:
         return None
-    start, end, done = parts[place]
-    at = end - (end - start) * (sums[place] - wanted) / done if done > 0 else end
     return at - min(part[0] for part in parts)

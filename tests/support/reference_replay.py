@@ -61,6 +61,7 @@ def replay(recorded: Recorded) -> Outcome:
         quantum_ticks=1,
         wake_boost=recorded.wake_boost,
         interrupts_per_s=0.0,
+        moves_running=recorded.moves_running,
     )
     simulation = _Simulation(recorded.machine.machine, rules)
     slices, ready = _Slices(until), _Ready(until)

@@ -25,6 +25,7 @@ pub struct Cpus {
     /// Ready threads in all queues.
     queued: usize,
     shared_speed: f64,
+    moves_running: bool,
 }
 
 /// Whole P cores, then E cores, then second siblings.
@@ -58,7 +59,12 @@ impl Cpus {
             is_parked: false,
             queues: Queues::new(),
         });
-        Self { cores: cores.collect(), queued: 0, shared_speed: plan.shared_speed }
+        Self {
+            cores: cores.collect(),
+            queued: 0,
+            shared_speed: plan.shared_speed,
+            moves_running: plan.moves_running,
+        }
     }
 
     /// Work per tick that a CPU does now.
@@ -124,6 +130,9 @@ impl Cpus {
             && thread.affinity.iter().any(|&other| !self.cores[other].is_parked)
         {
             return true;
+        }
+        if !self.moves_running {
+            return false;
         }
         let here = self.rank(cpu, thread);
         thread

@@ -139,6 +139,8 @@ pub struct Plan {
     pub parking: Vec<Parking>,
     /// Quotas of CPU time under the rules of Windows.
     pub limits: Vec<Limit>,
+    /// Whether a thread moves to a better idle CPU when its quantum ends (Windows).
+    pub moves_running: bool,
     /// Running and ready time count up to here.
     pub until_ns: i64,
     /// Rules of Linux; None: those of Windows.

@@ -54,6 +54,25 @@ class Busy:
         self.total = total
         """All of it, ns."""
 
+    def slices(self) -> list[tuple[int, int]]:
+        """Start and end of each slice."""
+        return list(zip(self._starts, self._ends, strict=True))
+
+    def gaps(self, start: int, end: int) -> list[tuple[int, int]]:
+        """The times between two others at which no thread ran."""
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        found: list[tuple[int, int]] = []
+        at = start
+        for since, until in zip(self._starts[first:], self._ends[first:], strict=True):
+            if since >= end:
+                break
+            if since > at:
+                found.append((at, since))
+            at = max(at, until)
+        if at < end:
+            found.append((at, end))
+        return found
+
     def until(self, ts: int) -> int:
         """Busy time before a time, ns."""
         place = bisect_right(self._starts, ts) - 1

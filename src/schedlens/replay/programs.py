@@ -17,6 +17,7 @@ from schedlens.replay import (
     linux_rules,
     pacing,
     pools,
+    sharing,
     spins,
     windows_rules,
     work,
@@ -96,6 +97,8 @@ class _Reader:
         for program in self.programs.values():
             self._program(program)
             self._infer_eco(program)
+        parking = windows_rules.parking(con, trace_id, self.place)
+        quantum_ns = windows_rules.quantum_ns(con, trace_id)
         self.recorded = Recorded(
             trace_id,
             label,
@@ -103,8 +106,8 @@ class _Reader:
             self.machine,
             {utid: found for utid, found in self.programs.items() if found.ops},
             self.frames,
-            windows_rules.parking(con, trace_id, self.place),
-            windows_rules.quantum_ns(con, trace_id),
+            parking,
+            quantum_ns or windows_rules.DEFAULT_QUANTUM_NS,
             windows_rules.wake_boost(con, trace_id, self.programs),
             self.has_gpu,
             self.needed,
@@ -115,6 +118,14 @@ class _Reader:
             watched,
             self._goal(),
             self.limits,
+            sharing.moves_running(
+                con,
+                trace_id,
+                self.machine,
+                self.programs,
+                {cpu for _, cpu, parked, _ in parking if parked},
+                quantum_ns,
+            ),
             frequencies.while_busy(con, trace_id, self.machine),
         )
 
@@ -166,6 +177,16 @@ class _Reader:
                 "SELECT utid, arg_min(cpu, ts) FROM sched_slice", where=" GROUP BY utid"
             )
         )
+        if self.is_windows:
+            # What never leaves its CPU has no record of its ideal one, on which it began if it
+            # could. On an E core it may have begun for its EcoQoS.
+            kinds = [cpu.core_type for cpu in self.machine.machine.cpus]
+            begun = self._rows(
+                "SELECT utid, arg_min(cpu, ts) FROM sched_slice", where=" GROUP BY utid"
+            )
+            for utid, cpu in begun:
+                if cpu in self.place and kinds[self.place[cpu]] != "E":
+                    ideal.setdefault(utid, cpu)
         usual, default = ("min(priority)", 8) if self.is_windows else ("mode(priority)", 120)
         seen = dict(
             self._rows(

@@ -42,6 +42,8 @@ class Recorded:
     """Of the watched process; None if it did nothing."""
     limits: list[CpuLimit] = field(default_factory=list)
     """Quotas of CPU time, with the rules of Windows."""
+    moves_running: bool = True
+    """Whether a thread moves to a better idle CPU when its quantum ends (Windows)."""
     khz: dict[int, float] = field(default_factory=dict)
     """Mean frequency by index of the CPU, while it ran threads."""
 

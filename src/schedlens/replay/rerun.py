@@ -76,6 +76,7 @@ def replay(recorded: Recorded) -> Outcome:
             )
             for limit in recorded.limits
         ],
+        moves_running=recorded.moves_running,
         watched=[place for place, utid in enumerate(utids) if utid in watched],
         goal_ns=recorded.goal.work_ns if recorded.goal else 0.0,
     )

@@ -57,15 +57,15 @@ def with_floor(
     return made
 
 
-def quantum_ns(con: duckdb.DuckDBPyConnection, trace_id: int) -> int:
-    """The most frequent length of slices that end with their quantum."""
+def quantum_ns(con: duckdb.DuckDBPyConnection, trace_id: int) -> int | None:
+    """The most frequent length of slices that end with their quantum; None if too few do."""
     rows = con.execute(
         "SELECT dur FROM sched_slice WHERE trace_id = ? AND end_reason = 'quantum_end' "
         "AND dur >= 1000000",
         [trace_id],
     ).fetchall()
     lengths = [round(dur / 100_000) * 100_000 for (dur,) in rows]
-    return statistics.mode(sorted(lengths)) if len(lengths) >= 5 else DEFAULT_QUANTUM_NS
+    return statistics.mode(sorted(lengths)) if len(lengths) >= 5 else None
 
 
 def wake_boost(

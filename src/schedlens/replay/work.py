@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from schedlens.replay.fractions import quantile
@@ -155,21 +154,39 @@ def goal(
     parts: Sequence[tuple[int, int, float, int]], answered: dict[int, list[int]]
 ) -> Goal | None:
     """The goal of a recording, from pieces of work: start, end, ns, thread. None without work."""
-    ordered = sorted(parts, key=lambda part: part[1])
-    sums = list(accumulate(part[2] for part in ordered))
-    if not sums or sums[-1] <= 0:
+    wanted = GOAL_SHARE * sum(part[2] for part in parts)
+    at_ns = reached([part[:3] for part in parts], wanted) if wanted > 0 else None
+    if at_ns is None:
         return None
-    wanted = GOAL_SHARE * sums[-1]
-    place = bisect_left(sums, wanted)
-    start, end, ns, _ = ordered[place]
-    # Pieces of other threads may overlap: at a slice's end, all of it is done.
-    left = sums[place] - wanted
-    at_ns = end - round((end - start) * left / ns) if ns > 0 else end
     by_thread: dict[int, float] = {}
     for _, _, done, utid in parts:
         by_thread[utid] = by_thread.get(utid, 0.0) + done
     begin = min(part[0] for part in parts)
     return Goal(wanted, at_ns - begin, answered, by_thread, _variation(parts, begin, at_ns))
+
+
+def reached(parts: Iterable[tuple[int, int, float]], wanted: float) -> int | None:
+    """When so much work was done, from pieces of it: start, end, ns; None if it was not.
+
+    Pieces of several threads overlap, and each is done evenly from its start to its end.
+    """
+    changes: list[tuple[int, float, float]] = []
+    for start, end, ns in parts:
+        if end > start:
+            changes += [(start, ns / (end - start), 0.0), (end, -ns / (end - start), 0.0)]
+        else:
+            changes.append((end, 0.0, ns))
+    done = speed = 0.0
+    last = 0
+    for at, faster, at_once in sorted(changes):
+        now = done + speed * (at - last)
+        # Sums of many pieces differ in the last digits.
+        if now >= wanted * (1 - 1e-9) and speed > 0:
+            return min(last + round((wanted - done) / speed), at)
+        done, last, speed = now + at_once, at, speed + faster
+        if done >= wanted:
+            return at
+    return None
 
 
 def _variation(parts: Sequence[tuple[int, int, float, int]], begin: int, end: int) -> float:
