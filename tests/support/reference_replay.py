@@ -83,7 +83,7 @@ def replay(recorded: Recorded) -> Outcome:
             eco=program.eco,
         )
         threads[thread.tid] = utid
-        if program.ops[0].kind in {"wait", "sleep", "until"}:
+        if program.ops[0].kind in {"wait", "sleep", "gap", "until"}:
             simulation.waits[thread.tid] = program.ops[0]
             simulation.gates = run.gates
     for ts, cpu, parked, soft in recorded.parking:
@@ -115,7 +115,7 @@ class _Simulation(Simulation):
         if op is None:
             super()._begin(thread)
             return
-        at = self.now + int(op.value) if op.kind == "sleep" else int(op.value)
+        at = self.now + int(op.value) if op.kind in {"sleep", "gap"} else int(op.value)
         gate = self.gates[op.gates[0]] if op.kind == "wait" else None
         if at <= self.now if gate is None else gate.count:
             super()._begin(thread)
@@ -162,7 +162,7 @@ class _Run:
                     opened = self._opened(op)
                     if opened:
                         yield script.SignalEach(opened)
-                elif op.kind == "sleep":
+                elif op.kind in {"sleep", "gap"}:
                     yield script.Sleep(int(op.value))
                 elif op.kind == "until":
                     yield script.SleepUntil(int(op.value))

@@ -13,7 +13,8 @@ class CannotTellError(Exception):
 @dataclass(frozen=True, slots=True)
 class Op:
     """A step of a program: run (work in ns), wait (gate), spin (gate: compute until it opens),
-    open (gates), sleep (ns), until (ns), take (section), present (GPU time in ns), mark."""
+    open (gates), sleep (ns), gap (ns in which it is not known what
+    it did, slept), until (ns), take (section), present (GPU time in ns), mark."""
 
     kind: str
     value: float = 0.0

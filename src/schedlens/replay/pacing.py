@@ -18,17 +18,18 @@ LEAST_TURNS = 3
 
 def is_loop(ops: Sequence[Op]) -> bool:
     """Whether a program only computes and sleeps in turn: it would go on like that."""
-    kinds = {op.kind for op in ops}
+    kinds = {op.kind for op in ops} - {"gap"}
     turns = sum(op.kind in {"sleep", "until"} for op in ops)
     return kinds <= {"run", "sleep", "until"} and "run" in kinds and turns >= LEAST_TURNS
 
 
 def continued(ops: Sequence[Op], duration_ns: int, times: int, most: int) -> list[Op]:
     """The program of a loop repeated, so that a thread which gets more time also does more: for
-    `times` the length of the recording, but at most so many steps more."""
+    `times` the length of the recording, but at most so many steps more. What it did in times of
+    which nothing is known is not repeated: then it did what it does at other times."""
     made = list(ops)
     # A thread that began later waits for its beginning only once.
-    again = ops[1:] if ops[0].kind == "until" else ops
+    again = [op for op in ops[ops[0].kind == "until" :] if op.kind != "gap"]
     length = sum(op.value for op in again if op.kind != "until") or duration_ns
     copies = min(int(times * duration_ns / length) + 1, most // len(again))
     for number in range(1, copies + 1):

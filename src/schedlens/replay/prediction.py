@@ -178,7 +178,7 @@ def _missed(errors: Fidelity) -> str | None:
 def _has_range(recorded: Recorded) -> bool:
     """Whether something that the replay needs is only known to be in a range."""
     speeds = [*recorded.machine.types.values(), recorded.machine.shared]
-    return bool(recorded.spinning) or any(
+    return bool(recorded.spinning or recorded.starving) or any(
         speed is not None and speed.is_assumed for speed in speeds
     )
 

@@ -19,6 +19,7 @@ from schedlens.replay import (
     pools,
     sharing,
     spins,
+    starving,
     windows_rules,
     work,
 )
@@ -97,6 +98,7 @@ class _Reader:
         for program in self.programs.values():
             self._program(program)
             self._infer_eco(program)
+        starved = self._starving(end)
         parking = windows_rules.parking(con, trace_id, self.place)
         quantum_ns = windows_rules.quantum_ns(con, trace_id)
         self.recorded = Recorded(
@@ -115,7 +117,7 @@ class _Reader:
             self._rows("SELECT count(*) FROM context_switch")[0][0],
             dict(self.waits),
             None if is_windows else linux_rules.read(con, trace_id, len(self.place)),
-            watched,
+            watched and Watched(watched.process, watched.utids | starved),
             self._goal(),
             self.limits,
             sharing.moves_running(
@@ -126,6 +128,7 @@ class _Reader:
                 {cpu for _, cpu, parked, _ in parking if parked},
                 quantum_ns,
             ),
+            starved,
             frequencies.while_busy(con, trace_id, self.machine),
         )
 
@@ -447,7 +450,7 @@ class _Reader:
                 program.unknown_ns += end - start
                 act(end)
                 flush()
-                ops.append(Op("sleep", end - start))
+                ops.append(Op("gap", end - start))
         act(1 << 62)
         goes_on = self.watched is not None and self._goes_on(program.utid)
         is_loop = is_watched and pacing.is_loop(ops) and self._lives_on(program.utid)
@@ -459,6 +462,16 @@ class _Reader:
         if is_loop:
             most = MOST_ADDED // len(self.watched.utids if self.watched else ())
             program.ops = pacing.continued(program.ops, self.duration_ns, LONGEST, most)
+
+    def _starving(self, end: str) -> frozenset[int]:
+        """Watched threads that starve; they do nothing at the low end of the range."""
+        if self.watched is None:
+            return frozenset()
+        upids = {self.programs[utid].upid for utid in self.watched.utids if utid in self.programs}
+        members = {utid for utid, program in self.programs.items() if program.upid in upids}
+        starved = starving.found(self.con, self.trace_id, members, self.duration_ns)
+        starving.fed(self.programs, starved, idle=end == "low")
+        return starved
 
     def _goes_on(self, utid: int) -> bool:
         """Whether a thread can still run at the end of the recording."""

@@ -44,6 +44,8 @@ class Recorded:
     """Quotas of CPU time, with the rules of Windows."""
     moves_running: bool = True
     """Whether a thread moves to a better idle CPU when its quantum ends (Windows)."""
+    starving: frozenset[int] = frozenset()
+    """Watched threads that were woken and hardly ran: what they would do is not recorded."""
     khz: dict[int, float] = field(default_factory=dict)
     """Mean frequency by index of the CPU, while it ran threads."""
 

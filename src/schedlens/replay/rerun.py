@@ -14,8 +14,8 @@ from schedlens.simulate.rules import Rules
 
 # A byte for each kind of step, as the extension knows it; other kinds do nothing.
 _CODES = {
-    "run": b"r", "wait": b"w", "spin": b"c", "open": b"o", "sleep": b"s", "until": b"u",
-    "take": b"t", "present": b"p", "mark": b"m",
+    "run": b"r", "wait": b"w", "spin": b"c", "open": b"o", "sleep": b"s", "gap": b"s",
+    "until": b"u", "take": b"t", "present": b"p", "mark": b"m",
 }  # fmt: skip
 
 
