@@ -73,6 +73,7 @@ def replay(
     | None = None,
     limits: list[tuple[float, int, int, list[int]]] = ...,
     moves_running: bool = True,
+    stranded_share: float = 0.0,
     watched: list[int] = ...,
     goal_ns: float = 0.0,
 ) -> tuple[

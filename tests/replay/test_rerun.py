@@ -32,7 +32,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
         for case in cases.CASES
         for fixed in (False, True)
     ]
-    faults = ("parked_frames", "stutter_shared", "slow_presenter")
+    faults = ("parked_frames", "stutter_shared", "slow_presenter", "stutter_stranded")
     played += [(fault, gain_truth.play(fault, gains.FIRST_SEED)[0].simulation) for fault in faults]
     with simulated.simulated_database(tmp_path_factory.mktemp("rerun"), played) as con:
         yield con
@@ -56,11 +56,12 @@ def is_equal(recorded: Recorded) -> bool:
     return plain(outcome) == plain(reference_replay.replay(recorded))
 
 
-@pytest.mark.parametrize("trace_id", range(1, 10))
+@pytest.mark.parametrize("trace_id", range(1, 11))
 def test_replay_equals_the_scheduler_simulation(
     con: duckdb.DuckDBPyConnection, trace_id: int
 ) -> None:
     recorded = programs.read(con, trace_id)
+    assert (recorded.stranded_share > 0) == (trace_id == 10)
     assert is_equal(recorded)
     for number, text in enumerate(CHANGES):
         # Each recording with some of the changes: the simulation in Python is slow.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -67,6 +68,9 @@ def replay(recorded: Recorded) -> Outcome:
     slices, ready = _Slices(until), _Ready(until)
     simulation.records = _Nothing()
     simulation.truth = Truth(slices=slices, ready=ready, handoffs=_Nothing())
+    simulation._placement.strands = simulation.stranding(  # type: ignore[assignment,method-assign]
+        recorded.stranded_share
+    )
     run = _Run(recorded)
     threads: dict[int, int] = {}
     processes: dict[int | None, Any] = {}
@@ -109,6 +113,23 @@ class _Simulation(Simulation):
         super().__init__(*args)
         self.waits: dict[int, Op] = {}
         self.gates: dict[int, script.Gate] = {}
+
+    def stranding(self, share: float) -> Callable[[Thread], bool]:
+        """Leaves a thread on its busy CPU after each so many of its wakeups."""
+        sums: dict[int, float] = defaultdict(lambda: 0.5)
+
+        def strands(thread: Thread) -> bool:
+            placement = self._placement
+            if not share or placement.cpus[placement.home(thread)].running is None:
+                return False
+            if placement.idle_cpu(thread) is None:
+                return False
+            sums[thread.tid] += share
+            is_stranded = sums[thread.tid] >= 1
+            sums[thread.tid] -= is_stranded
+            return is_stranded
+
+        return strands
 
     def _begin(self, thread: Thread) -> None:
         op = self.waits.get(thread.tid)

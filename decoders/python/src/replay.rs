@@ -80,10 +80,11 @@ fn program(thread: &Thread) -> PyResult<Program> {
 /// the number of threads that must open it. `parking`: (time, CPU, is parked). `linux`: its rules;
 /// None: those of Windows. `limits`: under those, quotas of CPU time (quota, period, begin of the
 /// first one, threads); `moves_running`: whether a thread moves to a better idle CPU when its
-/// quantum ends. `watched`: threads whose responses are wanted; `goal_ns`: work that
+/// quantum ends; `stranded_share`: of wakeups after which a thread remains on its busy CPU though
+/// another is idle. `watched`: threads whose responses are wanted; `goal_ns`: work that
 /// they shall do, or 0.
 #[pyfunction]
-#[pyo3(signature = (cpus, shared_speed, threads, needed, sections, parking, *, quantum_ns, wake_boost, starved_ns, until_ns, linux=None, limits=Vec::new(), moves_running=true, watched=Vec::new(), goal_ns=0.0))]
+#[pyo3(signature = (cpus, shared_speed, threads, needed, sections, parking, *, quantum_ns, wake_boost, starved_ns, until_ns, linux=None, limits=Vec::new(), moves_running=true, stranded_share=0.0, watched=Vec::new(), goal_ns=0.0))]
 #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
 fn replay(
     py: Python<'_>,
@@ -100,6 +101,7 @@ fn replay(
     linux: Option<Rules>,
     limits: Vec<(f64, i64, i64, Vec<usize>)>,
     moves_running: bool,
+    stranded_share: f64,
     watched: Vec<usize>,
     goal_ns: f64,
 ) -> PyResult<Found> {
@@ -147,6 +149,7 @@ fn replay(
             .map(|(quota_ns, period_ns, begin_ns, _)| Limit { quota_ns, period_ns, begin_ns })
             .collect(),
         moves_running,
+        stranded_share,
         until_ns,
         linux: linux.map(|(slice_ns, tick_ns, groups, _)| LinuxRules {
             slice_ns,

@@ -129,6 +129,7 @@ impl Replay {
                 spins: false,
                 next_op: 0,
                 in_job: false,
+                stranding: 0.5,
             }
         });
         let mut jobs = vec![Vec::new(); plan.needed.len()];
@@ -253,7 +254,13 @@ impl Replay {
             known.priority = (known.base_priority + boost).min(REAL_TIME);
         }
         known.quantum_left = quantum_ns;
-        self.place(thread, false);
+        if self.strands(thread) {
+            self.threads[thread as usize].state = State::Ready;
+            self.threads[thread as usize].ready_since = self.now;
+            self.queue(thread, false);
+        } else {
+            self.place(thread, false);
+        }
     }
 
     fn quantum_ns(&self) -> i64 {
@@ -270,6 +277,30 @@ impl Replay {
             self.after_entry(idle, thread);
             return;
         }
+        self.queue(thread, at_head);
+    }
+
+    /// Whether a woken thread remains on its busy CPU though another is idle: each so many times.
+    fn strands(&mut self, thread: u32) -> bool {
+        let share = self.plan.stranded_share;
+        let known = &self.threads[thread as usize];
+        let is_possible = share > 0.0
+            && self.cpus.cores[self.cpus.home(known)].running.is_some()
+            && self.cpus.idle_cpu(known).is_some();
+        let known = &mut self.threads[thread as usize];
+        if is_possible {
+            known.stranding += share;
+        }
+        let is_stranded = is_possible && known.stranding >= 1.0;
+        if is_stranded {
+            known.stranding -= 1.0;
+        }
+        is_stranded
+    }
+
+    /// Finds a CPU with a thread of lower priority or a queue for a ready thread.
+    fn queue(&mut self, thread: u32, at_head: bool) {
+        let index = thread as usize;
         if let Some(lower) = self.cpus.lower_cpu(&self.threads[index], &self.threads) {
             self.preempt(lower, thread);
             return;

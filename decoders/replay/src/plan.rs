@@ -141,6 +141,9 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// Whether a thread moves to a better idle CPU when its quantum ends (Windows).
     pub moves_running: bool,
+    /// Share of wakeups after which a thread queues on its own busy CPU although another that it
+    /// may use is idle (Windows).
+    pub stranded_share: f64,
     /// Running and ready time count up to here.
     pub until_ns: i64,
     /// Rules of Linux; None: those of Windows.
@@ -222,7 +225,7 @@ impl Plan {
                 && limit.period_ns >= 1_000_000
                 && (0..=limit.period_ns).contains(&limit.begin_ns)
         };
-        if !self.limits.iter().all(limit_fits) {
+        if !self.limits.iter().all(limit_fits) || !(0.0..=1.0).contains(&self.stranded_share) {
             return Err(BadPlan::Times);
         }
         let priorities = if self.linux.is_some() { -1..=139 } else { 0..=31 };

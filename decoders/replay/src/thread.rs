@@ -35,4 +35,6 @@ pub struct Thread {
     pub spins: bool,
     pub next_op: usize,
     pub in_job: bool,
+    /// Grows with each wakeup that may leave it on a busy CPU; at 1 one does.
+    pub stranding: f64,
 }

@@ -20,6 +20,7 @@ from schedlens.replay import (
     sharing,
     spins,
     starving,
+    stranding,
     windows_rules,
     work,
 )
@@ -129,6 +130,11 @@ class _Reader:
                 quantum_ns,
             ),
             starved,
+            stranding.share(
+                self.programs, self.states, self.place, stranding.Cpus(self.machine, parking)
+            )
+            if self.is_windows
+            else 0.0,
             frequencies.while_busy(con, trace_id, self.machine),
         )
 

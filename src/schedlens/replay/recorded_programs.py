@@ -46,6 +46,9 @@ class Recorded:
     """Whether a thread moves to a better idle CPU when its quantum ends (Windows)."""
     starving: frozenset[int] = frozenset()
     """Watched threads that were woken and hardly ran: what they would do is not recorded."""
+    stranded_share: float = 0.0
+    """Share of wakeups after which a thread queues on its own busy CPU although another that it
+    may use is idle (Windows)."""
     khz: dict[int, float] = field(default_factory=dict)
     """Mean frequency by index of the CPU, while it ran threads."""
 

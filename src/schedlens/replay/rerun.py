@@ -77,6 +77,7 @@ def replay(recorded: Recorded) -> Outcome:
             for limit in recorded.limits
         ],
         moves_running=recorded.moves_running,
+        stranded_share=recorded.stranded_share,
         watched=[place for place, utid in enumerate(utids) if utid in watched],
         goal_ns=recorded.goal.work_ns if recorded.goal else 0.0,
     )
