@@ -112,7 +112,7 @@ def unclear(
     if (
         spun > SPIN_LIMIT * recorded.duration_ns
         and others
-        and _may_spin(con, recorded.trace_id, others, recorded.machine.machine.shared_speed)
+        and _may_spin(con, recorded.trace_id, others, recorded)
     ):
         names = " and ".join(sorted(set(turns.values()))[:3])
         return (
@@ -123,12 +123,12 @@ def unclear(
 
 
 def _may_spin(
-    con: duckdb.DuckDBPyConnection, trace_id: int, utids: Sequence[int], shared_speed: float
+    con: duckdb.DuckDBPyConnection, trace_id: int, utids: Sequence[int], recorded: Recorded
 ) -> bool:
     """Whether threads that take turns at the ends of quanta may spin meanwhile.
 
-    What computes and then waits has as much to do in a frame as at other times; what spins runs
-    longer while it takes turns, or never waits.
+    What computes and then waits has as much to do in a frame, or between two waits, as at other
+    times; what spins runs longer while it takes turns, or never waits.
     """
     waits = con.execute(
         "SELECT count(*) FROM thread_state WHERE trace_id = $trace_id AND state = 'waiting' "
@@ -142,12 +142,75 @@ def _may_spin(
         _RAN_IN_FRAMES, {"trace_id": trace_id, "utids": list(utids)}
     ).fetchall():
         ran[in_turns].append(spent)
-    if min(len(found) for found in ran.values()) < LEAST_RUNS:
-        return True
     # A busy sibling makes the same work take longer.
-    longer = LONGER / shared_speed
+    longer = LONGER / recorded.machine.machine.shared_speed
+    if min(len(found) for found in ran.values()) < LEAST_RUNS:
+        return _run_longer_in_turns(con, trace_id, recorded, utids)
     return statistics.fmean(ran[True]) > longer * statistics.fmean(ran[False])
 
+
+def _run_longer_in_turns(
+    con: duckdb.DuckDBPyConnection, trace_id: int, recorded: Recorded, utids: Sequence[int]
+) -> bool:
+    """Whether some threads run longer from one wait to the next while they take turns.
+
+    Each thread is compared with itself, and those of one name with each other. True if there are
+    too few of these times to tell.
+    """
+    every: dict[int, dict[bool, list[int]]] = {utid: {True: [], False: []} for utid in utids}
+    for utid, spent, in_turns in con.execute(
+        _RAN_BETWEEN_WAITS, {"trace_id": trace_id, "utids": list(utids)}
+    ).fetchall():
+        every[utid][in_turns].append(spent)
+    longer = LONGER / recorded.machine.machine.shared_speed
+    named = {utid: recorded.programs[utid] for utid in utids}
+    for members in fidelity.groups(named):
+        known = [every[utid] for utid in members if every[utid][True] and every[utid][False]]
+        counts = [sum(len(found[in_turns]) for found in known) for in_turns in (True, False)]
+        if min(counts) < LEAST_RUNS:
+            return True
+        usual = sum(len(found[True]) * statistics.fmean(found[False]) for found in known)
+        if sum(sum(found[True]) for found in known) > longer * usual:
+            return True
+    return False
+
+
+# How long threads ran from each wait to the next, and whether they took turns meanwhile. What
+# begins or ends with the recording is left out, and so is what is not known.
+_RAN_BETWEEN_WAITS = """
+WITH
+  numbered AS (
+    SELECT
+      utid,
+      ts,
+      ts + dur AS end_ns,
+      state,
+      count(*) FILTER (state = 'waiting')
+        OVER (PARTITION BY utid ORDER BY ts ROWS UNBOUNDED PRECEDING) AS stretch,
+      count(*) FILTER (state = 'waiting') OVER (PARTITION BY utid) AS waits,
+    FROM thread_state
+    WHERE trace_id = $trace_id AND list_contains($utids, utid)
+  ),
+  ran AS (
+    SELECT
+      utid,
+      min(ts) AS start_ns,
+      max(end_ns) AS end_ns,
+      coalesce(sum(end_ns - ts) FILTER (state = 'running'), 0)::BIGINT AS ran,
+    FROM numbered
+    WHERE state <> 'waiting' AND stretch > 0 AND stretch < waits
+    GROUP BY utid, stretch
+    HAVING NOT bool_or(state = 'unknown')
+  ),
+  turns AS (
+    SELECT unnest(utids) AS utid, ts AS from_ns, ts + dur AS to_ns
+    FROM quantum_chain
+    WHERE trace_id = $trace_id
+  )
+SELECT ran.utid, ran.ran, coalesce(turns.to_ns > ran.start_ns, false)
+FROM ran
+ASOF LEFT JOIN turns ON turns.utid = ran.utid AND turns.from_ns < ran.end_ns
+"""
 
 # How long the threads ran in each frame, and whether they took turns in it.
 _RAN_IN_FRAMES = """
