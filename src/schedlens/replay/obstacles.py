@@ -70,15 +70,19 @@ def _other_scheduler(con: duckdb.DuckDBPyConnection, trace_id: int) -> str | Non
 
 
 def unknown_share(recorded: Recorded, owners: set[int | None]) -> float:
-    """The part of the time of the threads of some processes (upid) in which it is not known what
-    they did. Threads of which no run is known do nothing."""
+    """The part of the time in which the threads of some processes (upid) could run that is not
+    known. Threads of which no run is known do nothing; others wait for as much of the time in which
+    it is not known what they did as they do at other times."""
     own = [
         program
         for program in recorded.programs.values()
         if program.upid in owners and program.running_ns
     ]
-    unknown = sum(program.unknown_ns for program in own)
-    known = sum(sum(program.running_ns.values()) + program.ready_ns for program in own)
+    unknown = known = 0.0
+    for program in own:
+        could_run = sum(program.running_ns.values()) + program.ready_ns
+        unknown += program.unknown_ns * could_run / (could_run + program.waiting_ns)
+        known += could_run
     return unknown / max(unknown + known, 1)
 
 

@@ -39,6 +39,7 @@ class Program:
     running_ns: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Recorded, by core type."""
     ready_ns: int = 0
+    waiting_ns: int = 0
     unknown_ns: int = 0
     packed: tuple[list[Op], tuple[bytes, bytes, bytes]] | None = None
     """The steps in the form in which they are replayed, with the list that they come from."""

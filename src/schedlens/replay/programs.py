@@ -435,6 +435,7 @@ class _Reader:
             elif state == "ready":
                 program.ready_ns += end - start
             elif state in {"waiting", "new"}:
+                program.waiting_ns += end - start
                 act(start)
                 flush()
                 closing = self.closing.get((program.utid, start))
