@@ -38,7 +38,7 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCon
         yield con
 
 
-@pytest.mark.parametrize(("trace_id", "share"), enumerate(SHARES, 1))
+@pytest.mark.parametrize(("trace_id", "share"), list(enumerate(SHARES, 1)))
 def test_unchanged_replay_strands_as_many_threads_as_the_recording(
     con: duckdb.DuckDBPyConnection, trace_id: int, share: float
 ) -> None:

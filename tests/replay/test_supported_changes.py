@@ -40,11 +40,15 @@ def frame(work_ms: float, made: Simulation, **how: object) -> Thread:
 
 
 def hybrid(
-    *, ideal: int = 1, eco: bool = False, work_ms: float = 8.0, affinity: list[int] | None = None
-) -> Simulation:
-    """One P and one E core."""
+    *, ideal: int = 1, eco: bool = False, work_ms: float = 8.0, affinity: list[int] | None = None,
+    rival: bool = False,
+) -> Simulation:  # fmt: skip
+    """One P and one E core; a rival computes on the P core."""
     made = simulation(machine(1, 1, smt=False))
     frame(work_ms, made, ideal=ideal, eco=eco, affinity=affinity)
+    if rival:
+        process = made.process("rival.exe")
+        made.thread(process, "Rival", engine.busy(5.0), priority=12, affinity=[0])
     return made
 
 
@@ -112,6 +116,8 @@ PAIRS: dict[str, tuple[Callable[[], Simulation], Callable[[], Simulation], float
     "ideal Main=0": (hybrid, lambda: hybrid(ideal=0), 30),
     "qos Main=high": (lambda: hybrid(ideal=0, eco=True), lambda: hybrid(ideal=0), 30),
     "qos Main=eco": (lambda: hybrid(ideal=0), lambda: hybrid(ideal=0, eco=True), -30),
+    # Main runs on the E core alone because the P core is never idle: that is no EcoQoS.
+    "remove rival.exe": (lambda: hybrid(ideal=0, rival=True), lambda: hybrid(ideal=0), 30),
     "affinity Main=any": (
         lambda: hybrid(ideal=0, affinity=[1]), lambda: hybrid(ideal=0), 30,
     ),

@@ -36,9 +36,10 @@ CHARGED_NS = 500
 # A worker that wakes a thread more than this many times as often as its mates leads them; of few
 # mates it also leads with this share of the wakeups and an equal part of the rest.
 LEADS, LEADING_SHARE = 4, 0.5
-# A thread that ran for this share of its time on E cores, and for that long, has EcoQoS: the
-# recording shows only changes of it.
-ECO_SHARE, ECO_NS = 0.9, 10_000_000
+# A thread that ran for this share of its time on E cores, and for that long, has EcoQoS if it came
+# there although a whole other core was idle, for this share of its slices. The recording shows only
+# changes of it.
+ECO_SHARE, ECO_NS, ECO_CHOICES = 0.9, 10_000_000, 0.1
 # A wait that ends this soon after its Present returned is the wait of the Present.
 LATE_NS = 100_000
 # Times are on a grid if they differ from it by so much less than the delays differ.
@@ -96,11 +97,12 @@ class _Reader:
             self.acts[utid] += found
         self._limits()
         self._spins(HEADS[end])
+        parking = windows_rules.parking(con, trace_id, self.place)
+        cpus = stranding.Cpus(self.machine, parking)
         for program in self.programs.values():
             self._program(program)
-            self._infer_eco(program)
+            self._infer_eco(program, cpus)
         starved = self._starving(end)
-        parking = windows_rules.parking(con, trace_id, self.place)
         quantum_ns = windows_rules.quantum_ns(con, trace_id)
         self.recorded = Recorded(
             trace_id,
@@ -130,9 +132,7 @@ class _Reader:
                 quantum_ns,
             ),
             starved,
-            stranding.share(
-                self.programs, self.states, self.place, stranding.Cpus(self.machine, parking)
-            )
+            stranding.share(self.programs, self.states, self.place, cpus)
             if self.is_windows
             else 0.0,
             frequencies.while_busy(con, trace_id, self.machine),
@@ -538,12 +538,22 @@ class _Reader:
 
     # The system's rules as far as the recording shows them.
 
-    def _infer_eco(self, program: Program) -> None:
+    def _infer_eco(self, program: Program, cpus: stranding.Cpus) -> None:
         kinds = [cpu.core_type for cpu in self.machine.machine.cpus]
         if program.ideal is not None and kinds[program.ideal] == "E":
             # Its ideal processor explains it.
             return
         ran = sum(program.running_ns.values())
         slow = program.running_ns.get("E", 0)
-        if ran >= ECO_NS and slow >= ECO_SHARE * ran:
-            program.eco |= any(kinds[index] != "E" for index in program.affinity)
+        if ran < ECO_NS or slow < ECO_SHARE * ran or not self.is_windows:
+            return
+        other = {index for index in program.affinity if kinds[index] != "E"}
+        cores = cpus.cores(other)
+        chosen = free = 0
+        for start, end, state, cpu, _ in self.states.get(program.utid, ()):
+            if state == "running" and cpu in self.place and kinds[self.place[cpu]] == "E":
+                chosen += 1
+                # What began before the recording has shown its choice by the middle of its slice.
+                at = start if start > 0 else (start + end) // 2
+                free += any(cpus.is_free(core, at) for core in cores)
+        program.eco |= free > ECO_CHOICES * chosen

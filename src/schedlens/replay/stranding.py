@@ -27,6 +27,7 @@ class Cpus:
     def __init__(
         self, machine: RecordedMachine, parking: Iterable[tuple[int, int, bool, bool]]
     ) -> None:
+        self._machine = machine.machine
         self._busy = machine.busy
         self._parked: dict[int, list[tuple[int, bool]]] = defaultdict(list)
         for ts, cpu, parked, soft in parking:
@@ -39,6 +40,20 @@ class Cpus:
     def is_busy(self, cpu: int, ts: int) -> bool:
         """Whether threads ran just before and just after a time."""
         return not self.is_idle(cpu, ts - 1, ts) and not self.is_idle(cpu, ts, ts + 1)
+
+    def cores(self, usable: Iterable[int]) -> list[list[int]]:
+        """The logical CPUs of each core of which some are usable."""
+        every = self._machine.cpus
+        return [
+            [cpu.cpu for cpu in every if cpu.core == core]
+            for core in sorted({every[index].core for index in usable})
+        ]
+
+    def is_free(self, core: Sequence[int], ts: int) -> bool:
+        """Whether no CPU of a core was busy or parked just before and after a time."""
+        return all(
+            self.is_idle(cpu, ts - 1, ts + 1) and not self.is_parked(cpu, ts) for cpu in core
+        )
 
     def is_parked(self, cpu: int, ts: int) -> bool:
         """Whether a CPU is parked at a time."""
