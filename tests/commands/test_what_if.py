@@ -47,6 +47,18 @@ def test_recording_that_cannot_tell_is_named_and_exits_with_1(analyzed: Path) ->
     assert spin["predictions"] == []
 
 
+def test_less_work_of_threads_that_may_spin_says_that_it_may_gain_less(analyzed: Path) -> None:
+    done = command(
+        "schedlens", "what-if", str(analyzed), "--step", "spin", "--do", "work AI*=-50%", "--json"
+    )
+    (spin,) = json.loads(done.stdout)["recordings"]
+    (made,) = spin["predictions"]
+    assert made["doubt"].startswith("AI 0 and AI 1 hand a CPU to each other only")
+    assert made["frames"]["mean"]["high"] > spin["recorded"]["mean"]
+    done = command("schedlens", "what-if", str(analyzed), "--step", "spin", "--do", "work AI*=-50%")
+    assert "\n    may gain less: AI 0 and AI 1 hand a CPU" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

@@ -88,14 +88,15 @@ def _after(pair: Pair, before: Simulation) -> float:
 def judge(con: duckdb.DuckDBPyConnection, pair: Pair) -> Pair:
     """The pair with its prediction from the recording."""
     fix = FIXES[pair.fault]
-    base = prediction.baseline(con, 1, process=fix.process)
+    wanted = [alterations.parse(text) for text in fix.changes]
+    base = prediction.baseline(con, 1, process=fix.process, wanted=wanted)
     made: prediction.Interval | None = None
     why: str | None = None
     if isinstance(base, prediction.Refused):
         why = base.why
     else:
         try:
-            found = prediction.predict(base, [alterations.parse(text) for text in fix.changes])
+            found = prediction.predict(base, wanted)
         except ChangeError as error:
             why = str(error)
         else:

@@ -130,8 +130,9 @@ def _change_lines(made: dict[str, Any], unit: str) -> list[str]:
     name = " + ".join(made["changes"])
     if made["why"]:
         return [f"  {name}", f"    cannot tell: {made['why']}"]
+    doubt = [f"    may gain less: {made['doubt']}"] if made["doubt"] else []
     if made["frames"] is None:
-        return _work_lines(made, unit)
+        return _work_lines(made, unit) + doubt
     parts = []
     for figure, found in made["frames"].items():
         parts.append(
@@ -142,4 +143,4 @@ def _change_lines(made: dict[str, Any], unit: str) -> list[str]:
         )
     stutters = "cannot tell" if made["stutters"] is None else made["stutters"]
     gain = "" if made["gain_pct"] is None else f": mean frame {-made['gain_pct']:+.1f} %"
-    return [f"  {name}{gain}", f"    ms: {'  '.join(parts)}  stutters {stutters}"]
+    return [f"  {name}{gain}", f"    ms: {'  '.join(parts)}  stutters {stutters}", *doubt]

@@ -49,7 +49,7 @@ def answer(
         def show(share: float, number: int = number, label: str = label) -> None:
             progress(label, (number + share) / len(chosen))
 
-        base = prediction.baseline(con, trace_id, show, process=process)
+        base = prediction.baseline(con, trace_id, show, process=process, wanted=wanted)
         if isinstance(base, prediction.Refused):
             rows.append(_refused(base))
             continue

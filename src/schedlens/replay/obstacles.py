@@ -86,21 +86,24 @@ def unknown_share(recorded: Recorded, owners: set[int | None]) -> float:
     return unknown / max(unknown + known, 1)
 
 
-def unclear(
-    con: duckdb.DuckDBPyConnection, recorded: Recorded, owners: set[int | None] | None = None
-) -> str | None:
+def unclear(recorded: Recorded, owners: set[int | None]) -> str | None:
     """Why nothing is predicted from the programs of a recording; None if something may be.
 
-    `owners`: the processes (upid) whose work counts; by default those with frames.
+    `owners`: the processes (upid) whose work counts, or with frames.
     """
-    if owners is None:
-        if not recorded.frames:
-            return "the threads that present frames have no recorded schedule"
-        owners = {recorded.programs[utid].upid for utid in recorded.frames}
+    if not owners:
+        return "the threads that present frames have no recorded schedule"
     if (share := unknown_share(recorded, owners)) > fidelity.LIMIT:
         return f"for {100 * share:.0f} % of the time of its threads it is unknown what they did"
+    return None
+
+
+def turns(
+    con: duckdb.DuckDBPyConnection, recorded: Recorded, owners: set[int | None]
+) -> str | None:
+    """Why what threads of some processes (upid) do may be no work; None if it is."""
     spun = 0
-    turns: dict[int, str] = {}
+    names: dict[int, str] = {}
     for utids, dur in con.execute(
         "SELECT utids, dur FROM quantum_chain WHERE trace_id = ? ORDER BY ts", [recorded.trace_id]
     ).fetchall():
@@ -110,17 +113,17 @@ def unclear(
         # hardly wait for each other in a spin.
         if len(set(own.values())) < len(own):
             spun += dur
-            turns |= {member.utid: member.name for member in members}
+            names |= {member.utid: member.name for member in members}
     # What ends the spins of some threads is known.
-    others = [utid for utid in turns if utid not in recorded.spinning]
+    others = [utid for utid in names if utid not in recorded.spinning]
     if (
         spun > SPIN_LIMIT * recorded.duration_ns
         and others
         and _may_spin(con, recorded.trace_id, others, recorded)
     ):
-        names = " and ".join(sorted(set(turns.values()))[:3])
+        some = " and ".join(sorted(set(names.values()))[:3])
         return (
-            f"{names} hand a CPU to each other only when their quantum ends (quantum_end_chain): "
+            f"{some} hand a CPU to each other only when their quantum ends (quantum_end_chain): "
             "they seem to spin, and what ends a spin is not recorded"
         )
     return None

@@ -54,6 +54,8 @@ class Prediction:
     increases."""
     work: dict[str, Interval | None] | None = None
     """Without frames: throughput, and percentiles of responses."""
+    doubt: str | None = None
+    """Why the change may gain less, down to nothing: the values are those of the best case."""
 
     def figure(self, name: str) -> Interval | None:
         """One figure of the frames or of the work; None if it is not known."""
@@ -75,6 +77,8 @@ class Baseline:
     """What a gain is measured in, in the whole recording."""
     unknown: float = 0.0
     """The part of the time of the process in which its threads' states are unknown."""
+    turns: str | None = None
+    """Why threads may spin instead of working; then only the gain of less work has bounds."""
 
     @property
     def decisive(self) -> str:
@@ -124,15 +128,17 @@ def baseline(
     progress: Callable[[float], None] = lambda share: None,
     *,
     process: str | None = None,
+    wanted: Sequence[Change] = (),
 ) -> Baseline | Refused:
     """Replays a recording unchanged and judges the result.
 
     The frames are those of `process`, by default of the thread that presents most. Without frames,
-    or if `process` has none, its work counts (`work.watched`).
+    or if `process` has none, its work counts (`work.watched`). `wanted`: the changes to predict; a
+    recording in which threads may spin is refused for others than less work.
     """
     label, why = obstacles.obstacle(con, trace_id, process)
     if why == obstacles.TOO_FEW_FRAMES:
-        return _work_baseline(con, trace_id, label, process, progress)
+        return _work_baseline(con, trace_id, label, process, progress, wanted)
     if why is not None:
         return Refused(label, why)
     recorded = programs.read(con, trace_id)
@@ -140,9 +146,11 @@ def baseline(
         utid for utid in recorded.frames if process in {None, recorded.programs[utid].process}
     ]
     presenter = max(presenters, key=lambda utid: len(recorded.frames[utid]), default=None)
-    why = obstacles.unclear(con, recorded)
-    if why is not None:
-        return Refused(label, why, None, recorded, presenter)
+    owners = {recorded.programs[utid].upid for utid in recorded.frames}
+    why = obstacles.unclear(recorded, owners)
+    turns = obstacles.turns(con, recorded, owners) if why is None else None
+    if why is not None or (turns is not None and not _has_bounds(wanted)):
+        return Refused(label, why or turns or "", None, recorded, presenter)
     if presenter is None:
         return Refused(label, f"no thread of {process} presents frames")
     progress(0.4)
@@ -160,9 +168,8 @@ def baseline(
                 every.append(other)
                 replayed.append(fidelity.summary(again.frames[presenter]))
     frames = fidelity.summary(recorded.frames[presenter])
-    owners = {recorded.programs[utid].upid for utid in recorded.frames}
     unknown = obstacles.unknown_share(recorded, owners)
-    return Baseline(every, replayed, presenter, frames, errors, "frames", unknown)
+    return Baseline(every, replayed, presenter, frames, errors, "frames", unknown, turns)
 
 
 def _missed(errors: Fidelity) -> str | None:
@@ -189,6 +196,7 @@ def _work_baseline(
     label: str,
     process: str | None,
     progress: Callable[[float], None],
+    wanted: Sequence[Change],
 ) -> Baseline | Refused:
     """The baseline of a recording without frames."""
     watched = work.watched(con, trace_id, process)
@@ -203,9 +211,11 @@ def _work_baseline(
         for member in members
     }
     main = max(sorted(busy), key=lambda utid: busy[utid])
-    why = obstacles.unclear(con, recorded, {member.upid for member in members})
-    if why is not None:
-        return Refused(label, why, None, recorded, main)
+    owners = {member.upid for member in members}
+    why = obstacles.unclear(recorded, owners)
+    turns = obstacles.turns(con, recorded, owners) if why is None else None
+    if why is not None or (turns is not None and not _has_bounds(wanted)):
+        return Refused(label, why or turns or "", None, recorded, main)
     progress(0.4)
     outcome = rerun.replay(recorded)
     progress(0.6)
@@ -230,13 +240,22 @@ def _work_baseline(
         found,
         errors,
         "responses" if responds else "throughput",
-        obstacles.unknown_share(recorded, {member.upid for member in members}),
+        obstacles.unknown_share(recorded, owners),
+        turns,
     )
+
+
+def _has_bounds(wanted: Sequence[Change]) -> bool:
+    """Whether less work is all that changes: where threads may spin, that gains between nothing
+    and what it does if they only work."""
+    return bool(wanted) and all(change.kind == "work" for change in wanted)
 
 
 def predict(base: Baseline, wanted: Sequence[Change]) -> Prediction:
     """Replays with the changes. Raises `ChangeError` if one fits nothing in the recording."""
     texts = tuple(change.text for change in wanted)
+    if base.turns is not None and not _has_bounds(wanted):
+        return Prediction(texts, base.turns)
     if base.unit != "frames":
         return _predict_work(base, wanted, texts)
     made: list[tuple[Frames, Frames]] = []
@@ -263,14 +282,14 @@ def predict(base: Baseline, wanted: Sequence[Change]) -> Prediction:
         right = getattr(base.frames, name)
         found = [right * getattr(after, name) / getattr(before, name) for before, after in made]
         width = max(error, LEAST_ERROR, base.unknown)
-        frames[name] = Interval(found[0], min(found) * (1 - width), max(found) * (1 + width))
+        covered = found if base.turns is None else [*found, right]
+        frames[name] = Interval(found[0], min(covered) * (1 - width), max(covered) * (1 + width))
     mean = frames["mean"]
     gain = None if mean is None else 100 * (1 - mean.value / base.frames.mean)
     missed = abs(base.unchanged.stutters - base.frames.stutters)
-    stutters = (
-        made[0][1].stutters if missed <= max(1, fidelity.LIMIT * base.frames.stutters) else None
-    )
-    return Prediction(texts, None, frames, stutters, gain)
+    is_known = missed <= max(1, fidelity.LIMIT * base.frames.stutters) and base.turns is None
+    stutters = made[0][1].stutters if is_known else None
+    return Prediction(texts, None, frames, stutters, gain, None, base.turns)
 
 
 def _predict_work(base: Baseline, wanted: Sequence[Change], texts: tuple[str, ...]) -> Prediction:
@@ -297,10 +316,11 @@ def _predict_work(base: Baseline, wanted: Sequence[Change], texts: tuple[str, ..
             continue
         ends = [right * after / before for before, after in pairs]
         width = math.hypot(max(error, least), variation)
-        figures[name] = Interval(ends[0], min(ends) * (1 - width), max(ends) * (1 + width))
+        covered = ends if base.turns is None else [*ends, right]
+        figures[name] = Interval(ends[0], min(covered) * (1 - width), max(covered) * (1 + width))
     decisive = figures[base.decisive]
     gain = None if decisive is None else 100 * base.better(base.decisive, decisive.value)
-    return Prediction(texts, None, None, None, gain, figures)
+    return Prediction(texts, None, None, None, gain, figures, base.turns)
 
 
 def _least_width(base: Baseline) -> float:
