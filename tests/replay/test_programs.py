@@ -9,7 +9,7 @@ import frames_with_worker
 import pytest
 import simulated
 
-from schedlens.replay import fidelity, programs, rerun
+from schedlens.replay import core_speeds, fidelity, programs, rerun
 from schedlens.replay.ops import Program
 from schedlens.replay.recorded_programs import Recorded
 from schedlens.simulate import cases
@@ -80,6 +80,21 @@ def test_speeds_come_from_instructions_that_the_same_thread_retired(
     assert speeds.types["E"].middle == pytest.approx(0.55, rel=0.01)
     assert speeds.shared is not None
     assert speeds.shared.middle == pytest.approx(0.6, rel=0.02)
+
+
+def test_idle_slice_after_another_is_no_evidence_of_an_idle_sibling() -> None:
+    con = duckdb.connect()
+    # Between the idle slices, the switch to a thread that ran up to 90 is not recorded.
+    con.execute(
+        "CREATE TABLE sched_slice AS FROM (VALUES (1, 3, 0, 10, false), (1, 3, 10, 5, true), "
+        "(1, 3, 15, 75, true), (1, 3, 90, 10, false), (1, 3, 100, 7, true)) "
+        "AS t(trace_id, cpu, ts, dur, is_idle)"
+    )
+    (idle,) = core_speeds._slices(con, 1, {3: 0}, is_idle=True)
+    assert idle.slices() == [(10, 15), (100, 107)]
+    (busy,) = core_speeds._slices(con, 1, {3: 0}, is_idle=False)
+    assert busy.slices() == [(0, 10), (90, 100)]
+    assert busy.gaps(5, 95) == [(10, 90)]
 
 
 def test_changed_machine_is_noticed(con: duckdb.DuckDBPyConnection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -110,6 +111,14 @@ def chain(*, hop_ms: float = 4.0) -> Simulation:
     return made
 
 
+def cramped(cpu: int) -> Simulation:
+    """One P core with a rival on its first CPU, and a fast E core: neither speed is recorded."""
+    made = simulation(replace(machine(1, 1, e_speed=0.68), shared_speed=0.52))
+    frame(8.0, made, affinity=[cpu], ideal=cpu)
+    made.thread(made.process("rival.exe"), "Rival", engine.busy(5.0), affinity=[0])
+    return made
+
+
 # The changes, the program without them and with them, and the least true change of the mean
 # frame, percent.
 PAIRS: dict[str, tuple[Callable[[], Simulation], Callable[[], Simulation], float]] = {
@@ -122,6 +131,8 @@ PAIRS: dict[str, tuple[Callable[[], Simulation], Callable[[], Simulation], float
         lambda: hybrid(ideal=0, affinity=[1]), lambda: hybrid(ideal=0), 30,
     ),
     "ideal Main=0 + work Main=-25%": (hybrid, lambda: hybrid(ideal=0, work_ms=6.0), 50),
+    # Siblings are slower and E cores are faster than assumed.
+    "affinity Main=2": (lambda: cramped(1), lambda: cramped(2), 20),
     "affinity Rival*=2-3": (siblings, lambda: siblings((2, 3)), 15),
     "alone Main": (
         lambda: siblings((1, 2, 3), rivals=3), lambda: siblings((2, 3), rivals=3), 15,

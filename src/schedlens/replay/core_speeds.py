@@ -17,10 +17,17 @@ if TYPE_CHECKING:
 # Used where neither counters nor the system's own capacities say how fast a core is.
 ASSUMED_E = (0.45, 0.55, 0.7)
 ASSUMED_SHARED = (0.5, 0.6, 0.75)
-# A thread counts for a ratio of speeds if it ran this long in both situations.
-LEAST_NS = 1_000_000
-# An interval counts as alone or shared if its sibling was busy for less or more than this share.
-ALONE, SHARED = 0.02, 0.98
+# A thread counts for a ratio of speeds if it ran this long in both situations, and so often: a
+# switch that is not recorded makes a busy sibling look idle once.
+LEAST_NS, LEAST_INTERVALS = 1_000_000, 3
+# An interval counts as alone or shared if its sibling was idle or busy for more than this share.
+# Where records were lost, it is neither.
+CLEARLY = 0.98
+# Ends of the ranges of assumed speeds: of core types, and of busy siblings.
+ENDS = {
+    "middle": ("middle", "middle"), "low": ("low", "low"), "high": ("high", "high"),
+    "slow_types": ("low", "high"), "slow_siblings": ("high", "low"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ class RecordedMachine:
 
 
 def read(con: duckdb.DuckDBPyConnection, trace_id: int, *, end: str = "middle") -> RecordedMachine:
-    """The machine of a recording; `end`: low, middle or high of the speeds that are assumed."""
+    """The machine of a recording; `end`: one of the ENDS of the speeds that are assumed."""
     rows = con.execute(
         "SELECT cpu, coalesce(core, cpu), coalesce(smt_index, 0), coalesce(core_type, 'U'), "
         "coalesce(efficiency_class, 0), coalesce(l2, cpu), coalesce(max_khz, 1000000), capacity "
@@ -126,17 +133,11 @@ def read(con: duckdb.DuckDBPyConnection, trace_id: int, *, end: str = "middle") 
     for number, core, *_ in rows:
         cores[core].append(place[number])
     mates = [[other for other in cores[row[1]] if other != place[row[0]]] for row in rows]
-    slices: list[list[tuple[int, int]]] = [[] for _ in rows]
-    for cpu, ts, dur in con.execute(
-        "SELECT cpu, ts, dur FROM sched_slice WHERE trace_id = ? AND NOT is_idle AND dur > 0 "
-        "ORDER BY cpu, ts",
-        [trace_id],
-    ).fetchall():
-        if cpu in place:
-            slices[place[cpu]].append((ts, ts + dur))
-    busy = [Busy(found) for found in slices]
-    types, shared = _measured(con, trace_id, rows, place, busy, mates)
-    speeds = {kind: getattr(speed, end) for kind, speed in types.items()}
+    busy = _slices(con, trace_id, place, is_idle=False)
+    idle = _slices(con, trace_id, place, is_idle=True) if any(mates) else busy
+    types, shared = _measured(con, trace_id, rows, place, (busy, idle), mates)
+    of_types, of_shared = ENDS[end]
+    speeds = {kind: getattr(speed, of_types) for kind, speed in types.items()}
     cpus = tuple(
         Cpu(
             cpu=place[number],
@@ -150,9 +151,28 @@ def read(con: duckdb.DuckDBPyConnection, trace_id: int, *, end: str = "middle") 
         )
         for number, core, smt_index, kind, efficiency, l2, khz, _ in rows
     )
-    factor = getattr(shared, end) if shared else 1.0
+    factor = getattr(shared, of_shared) if shared else 1.0
     machine = Machine(f"recorded {len(cpus)}T", cpus, factor)
     return RecordedMachine(numbers, machine, types, shared, busy, mates)
+
+
+def _slices(
+    con: duckdb.DuckDBPyConnection, trace_id: int, place: dict[int, int], *, is_idle: bool
+) -> list[Busy]:
+    """The slices of each CPU that threads, or the idle one, have.
+
+    An idle slice right after another one is left out: the switch between them was not recorded.
+    """
+    slices: list[list[tuple[int, int]]] = [[] for _ in place]
+    for cpu, ts, dur in con.execute(
+        "SELECT cpu, ts, dur FROM sched_slice WHERE trace_id = $trace_id AND dur > 0 "
+        "QUALIFY is_idle = $is_idle AND NOT (is_idle AND coalesce(lag(is_idle) "
+        "OVER (PARTITION BY cpu ORDER BY ts), false)) ORDER BY cpu, ts",
+        {"trace_id": trace_id, "is_idle": is_idle},
+    ).fetchall():
+        if cpu in place:
+            slices[place[cpu]].append((ts, ts + dur))
+    return [Busy(found) for found in slices]
 
 
 def _measured(
@@ -160,13 +180,14 @@ def _measured(
     trace_id: int,
     rows: list[Any],
     place: dict[int, int],
-    busy: list[Busy],
+    slices: tuple[list[Busy], list[Busy]],
     mates: list[list[int]],
 ) -> tuple[dict[str, Speed], Speed | None]:
     """Speeds by the instructions that the same thread retired in both situations, else by
-    capacity, else assumed."""
+    capacity, else assumed. `slices`: of threads, and of the idle ones."""
+    busy, idle = slices
     kinds = {row[0]: row[3] for row in rows}
-    retired: dict[tuple[int, str, bool], list[int]] = defaultdict(lambda: [0, 0])
+    retired: dict[tuple[int, str, bool], list[int]] = defaultdict(lambda: [0, 0, 0])
     for cpu, utid, ts, dur, delta in con.execute(
         "SELECT cpu, utid, ts, dur, delta FROM counter_delta "
         "WHERE trace_id = ? AND counter = 'instructions' AND dur > 20000",
@@ -174,16 +195,24 @@ def _measured(
     ).fetchall():
         if cpu not in place:
             continue
-        beside = max(
-            (busy[other].until(ts + dur) - busy[other].until(ts) for other in mates[place[cpu]]),
-            default=0,
+        others = mates[place[cpu]]
+        is_shared = any(
+            busy[other].until(ts + dur) - busy[other].until(ts) > CLEARLY * dur for other in others
         )
-        if ALONE * dur < beside < SHARED * dur:
+        is_alone = all(
+            idle[other].until(ts + dur) - idle[other].until(ts) > CLEARLY * dur for other in others
+        )
+        if not is_shared and not is_alone:
             continue
-        total = retired[utid, kinds[cpu], beside > dur / 2]
+        total = retired[utid, kinds[cpu], is_shared]
         total[0] += delta
         total[1] += dur
-    rate = {key: done / ns for key, (done, ns) in retired.items() if ns >= LEAST_NS and done > 0}
+        total[2] += 1
+    rate = {
+        key: done / ns
+        for key, (done, ns, count) in retired.items()
+        if ns >= LEAST_NS and count >= LEAST_INTERVALS and done > 0
+    }
     best = max(rows, key=lambda row: (row[4], row[7] or 0))[3] if rows else "U"
     types = {}
     for kind in sorted(set(kinds.values())):

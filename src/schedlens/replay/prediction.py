@@ -160,13 +160,12 @@ def baseline(
     if (missed := _missed(errors)) is not None:
         return Refused(label, missed, errors, recorded, presenter)
     every, replayed = [recorded], [fidelity.summary(outcome.frames[presenter])]
-    if _has_range(recorded):
-        for end in ("low", "high"):
-            other = programs.read(con, trace_id, end=end)
-            again = rerun.replay(other)
-            if presenter in again.frames:
-                every.append(other)
-                replayed.append(fidelity.summary(again.frames[presenter]))
+    for end in _ends(recorded):
+        other = programs.read(con, trace_id, end=end)
+        again = rerun.replay(other)
+        if presenter in again.frames:
+            every.append(other)
+            replayed.append(fidelity.summary(again.frames[presenter]))
     frames = fidelity.summary(recorded.frames[presenter])
     unknown = obstacles.unknown_share(recorded, owners)
     return Baseline(every, replayed, presenter, frames, errors, "frames", unknown, turns)
@@ -182,12 +181,19 @@ def _missed(errors: Fidelity) -> str | None:
     )
 
 
-def _has_range(recorded: Recorded) -> bool:
-    """Whether something that the replay needs is only known to be in a range."""
-    speeds = [*recorded.machine.types.values(), recorded.machine.shared]
-    return bool(recorded.spinning or recorded.starving) or any(
-        speed is not None and speed.is_assumed for speed in speeds
-    )
+def _ends(recorded: Recorded) -> Sequence[str]:
+    """The ends of what the replay needs and is only known to be in a range; none if all is known.
+
+    A thread that moves from a busy sibling to another core type gains most if siblings are slow and
+    that type is fast.
+    """
+    shared = recorded.machine.shared
+    is_type_assumed = any(speed.is_assumed for speed in recorded.machine.types.values())
+    is_shared_assumed = shared is not None and shared.is_assumed
+    if is_type_assumed and is_shared_assumed:
+        return ("low", "high", "slow_types", "slow_siblings")
+    is_range = is_type_assumed or is_shared_assumed
+    return ("low", "high") if is_range or recorded.spinning or recorded.starving else ()
 
 
 def _work_baseline(
@@ -224,13 +230,12 @@ def _work_baseline(
         return Refused(label, missed, errors, recorded, main)
     unchanged = fidelity.worked(recorded, outcome)
     every, replayed = [recorded], [] if unchanged is None else [unchanged]
-    if _has_range(recorded):
-        for end in ("low", "high"):
-            other = programs.read(con, trace_id, end=end, watched=watched)
-            again = fidelity.worked(other, rerun.replay(other))
-            if again is not None:
-                every.append(other)
-                replayed.append(again)
+    for end in _ends(recorded):
+        other = programs.read(con, trace_id, end=end, watched=watched)
+        again = fidelity.worked(other, rerun.replay(other))
+        if again is not None:
+            every.append(other)
+            replayed.append(again)
     found = recorded.goal.recorded()
     responds = found.p95 is not None and busy[main] < BUSY_SHARE
     return Baseline(

@@ -53,7 +53,7 @@ ROWS_AT_ONCE = 20_000
 # Steps that are added to the loops of a process, so that they go on.
 MOST_ADDED = 300_000
 # Of the time before another thread ends a spin: how much is work, by the end of the range.
-HEADS = {"low": 0.0, "middle": 0.5, "high": 1.0}
+HEADS = {"low": 0.0, "high": 1.0}
 
 
 def read(
@@ -63,7 +63,7 @@ def read(
     end: str = "middle",
     watched: Watched | None = None,
 ) -> Recorded:
-    """The programs of a recording; `end`: low, middle or high of the speeds that are assumed.
+    """The programs of a recording; `end`: of the speeds that are assumed, see `core_speeds.ENDS`.
 
     `watched`: the process whose work and responses count. Its threads, and all others, that can
     still run at the end of the recording then have more to do.
@@ -96,7 +96,7 @@ class _Reader:
         for utid, found in self.presents.items():
             self.acts[utid] += found
         self._limits()
-        self._spins(HEADS[end])
+        self._spins(HEADS.get(end, 0.5))
         parking = windows_rules.parking(con, trace_id, self.place)
         cpus = stranding.Cpus(self.machine, parking)
         for program in self.programs.values():
