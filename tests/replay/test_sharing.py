@@ -20,7 +20,14 @@ from schedlens.simulate.thread import Thread
 LENGTH_NS = 700 * MS
 
 
-def sharing_threads(*, moves: bool, factor: float = 1.0) -> Simulation:
+def once(work_ms: float) -> Body:
+    def body(thread: Thread) -> Script:
+        yield Run(work_ms * MS)
+
+    return body
+
+
+def sharing_threads(*, moves: bool) -> Simulation:
     """On two cores, a thread that starts while both are busy shares one that never becomes free:
 
     CPU 0  Long ------------------------------>
@@ -30,12 +37,6 @@ def sharing_threads(*, moves: bool, factor: float = 1.0) -> Simulation:
     made = Simulation(machine(2), Rules(interrupts_per_s=0, moves_running=moves), seed=3)
     process = made.process("share.exe")
 
-    def once(work_ms: float) -> Body:
-        def body(thread: Thread) -> Script:
-            yield Run(work_ms * factor * MS)
-
-        return body
-
     made.thread(process, "Long", once(2000), ideal=0)
     made.thread(process, "Short", once(60), ideal=2)
     made.thread(process, "Late", once(2000), ideal=1, start_ns=8 * MS)
@@ -43,15 +44,27 @@ def sharing_threads(*, moves: bool, factor: float = 1.0) -> Simulation:
     return made
 
 
+def slow_thread(*, moves: bool) -> Simulation:
+    """A thread that starts on the E core while the P core is busy for 60 ms."""
+    on = machine(1, 1, smt=False)
+    made = Simulation(on, Rules(interrupts_per_s=0, moves_running=moves), seed=3)
+    process = made.process("share.exe")
+    made.thread(process, "Short", once(60), ideal=0)
+    made.thread(process, "Late", once(2000), ideal=0, start_ns=8 * MS)
+    made.run(LENGTH_NS)
+    return made
+
+
 @pytest.fixture(scope="module")
 def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """1: a scheduler that does not move running threads. 2: one that does."""
+    """1 and 3: a scheduler that does not move running threads. 2 and 4: one that does."""
     played = [(f"moves {moves}", sharing_threads(moves=moves)) for moves in (False, True)]
+    played += [(f"slow {moves}", slow_thread(moves=moves)) for moves in (False, True)]
     with simulated.simulated_database(tmp_path_factory.mktemp("sharing"), played) as con:
         yield con
 
 
-@pytest.mark.parametrize(("trace_id", "moves"), [(1, False), (2, True)])
+@pytest.mark.parametrize(("trace_id", "moves"), [(1, False), (2, True), (3, False), (4, True)])
 def test_unchanged_replay_follows_the_rule_of_the_recording(
     con: duckdb.DuckDBPyConnection, trace_id: int, moves: bool
 ) -> None:
@@ -59,8 +72,33 @@ def test_unchanged_replay_follows_the_rule_of_the_recording(
     assert recorded.moves_running == moves
     outcome = rerun.replay(recorded)
     assert fidelity.compare(recorded, outcome, None).worst()[0] < 0.01
+    if trace_id == 3:
+        # Its ideal processor is not recorded, and may be the E core, from which it never moves.
+        return
     recorded.moves_running = not moves
     assert fidelity.compare(recorded, rerun.replay(recorded), None).worst()[0] > fidelity.LIMIT
+
+
+def test_scheduler_that_moved_threads_before_moves_them(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    recorded = programs.read(con, 1)
+    con.execute("BEGIN")
+    try:
+        # Two more threads whose quantum ended on CPU 3, which became idle, and that ran on at once.
+        for number, ts in enumerate((100 * MS, 200 * MS)):
+            con.execute(
+                "INSERT INTO sched_slice BY NAME SELECT *, false AS left_censored, "
+                "false AS right_censored FROM (VALUES "
+                "(1, 900 + $n, 3, $ts, 10, false, 'quantum_end'), "
+                "(1, 0, 3, $ts + 10, 10, true, NULL), "
+                "(1, 900 + $n, 2, $ts + 10, 10, false, 'blocked')) "
+                "AS t(trace_id, utid, cpu, ts, dur, is_idle, end_reason)",
+                {"n": number, "ts": ts},
+            )
+        assert sharing.moves_running(con, 1, recorded.machine, recorded.programs, set(), None)
+    finally:
+        con.execute("ROLLBACK")
 
 
 def test_parked_cores_are_not_free(con: duckdb.DuckDBPyConnection) -> None:
