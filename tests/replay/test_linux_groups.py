@@ -161,6 +161,19 @@ def test_interval_is_as_wide_as_the_largest_error_of_the_process(
     assert half_width(runs) == pytest.approx(math.hypot(0.11, chance))
 
 
+def test_work_of_slices_that_overlap_counts_when_it_is_done() -> None:
+    # Two threads on two CPUs, in slices of 1000 ns: nine tenths are done after nine tenths.
+    slices = [(start, start + 1000, 500.0, utid) for start in (0, 1000) for utid in (1, 2)]
+    found = work.goal(slices, {})
+    assert found is not None
+    assert (found.work_ns, found.took_ns) == (1800.0, 1800)
+    # A third thread that begins at 1500 and ends last.
+    found = work.goal([*slices, (1500, 4000, 2500.0, 3)], {})
+    assert found is not None
+    # 4050 of 4500 ns.
+    assert found.took_ns == 3550
+
+
 def test_chance_shows_in_how_much_neighboring_parts_of_a_recording_differ() -> None:
     def chance(amounts: list[float]) -> float:
         parts = [(100 * place, 100 * place + 100, done, 1) for place, done in enumerate(amounts)]

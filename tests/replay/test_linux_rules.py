@@ -31,8 +31,32 @@ def replay(
 ) -> tuple[list[int], list[int], list[list[int]]]:
     """Running and ready time by thread, and responses of watched ones; a slice of 3 ms, a tick of
     4 ms."""
+    _, _, running, ready, responses, _, _ = outcome(
+        threads, groups, cpus=cpus, seconds=seconds, turns=turns, **more
+    )
+    return [sum(spent) for spent in running], ready, responses
+
+
+def reached(threads: list[Drawn], goal_ns: float) -> tuple[int, int]:
+    """When the first of the threads began, and when all had done so much work."""
+    watched = list(range(len(threads)))
+    found = outcome(threads, [ROOT], cpus=len(threads), watched=watched, goal_ns=goal_ns)[5]
+    begun_ns, done_ns = found
+    return begun_ns, done_ns
+
+
+def outcome(
+    threads: list[Drawn],
+    groups: list[Group],
+    *,
+    cpus: int,
+    seconds: float = 10,
+    turns: bool = False,
+    **more: Any,
+) -> Any:
+    """All that a replay returns."""
     rules = (3.0 * MS, 4 * MS, groups, [(group, turns) for _, _, group, _ in threads])
-    _, _, running, ready, responses, _, _ = _decoders.replay(
+    return _decoders.replay(
         [(cpu, False, False, 1.0) for cpu in range(cpus)],
         1.0,
         [
@@ -60,7 +84,6 @@ def replay(
         linux=rules,
         **more,
     )
-    return [sum(spent) for spent in running], ready, responses
 
 
 def shares(running: list[int]) -> list[float]:
@@ -107,6 +130,12 @@ def test_three_threads_take_turns_on_two_cpus() -> None:
     running, _, _ = replay([(120, [0, 1], 0, BUSY)] * 3, [ROOT], cpus=2)
     assert sum(running) == 20 * SECOND
     assert min(running) > 0.85 * max(running)
+
+
+def test_goal_is_reached_while_several_threads_run() -> None:
+    threads: list[Drawn] = [(120, [cpu], 0, [(b"r", 1.0 * SECOND)]) for cpu in range(2)]
+    # Nine tenths of the work of both, half-way through slices of one second.
+    assert reached(threads, 1.8 * SECOND) == (0, 900 * MS)
 
 
 def test_an_affinity_keeps_threads_on_one_cpu() -> None:

@@ -7,7 +7,7 @@ mod program;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::cpus::{Cpus, fill_order};
+use crate::cpus::{Core, Cpus, fill_order};
 use crate::limits::Used;
 use crate::linux::{Linux, Task};
 use crate::plan::{BadPlan, Outcome, Plan};
@@ -332,6 +332,7 @@ impl Replay {
 
     /// Accounts for the work done since the last update.
     fn advance(&mut self, cpu: usize) {
+        self.reach_goal(cpu);
         let speed = self.cpus.speed(cpu);
         let core = &mut self.cpus.cores[cpu];
         if let Some(thread) = core.running {
@@ -342,16 +343,43 @@ impl Replay {
             if known.is_watched {
                 self.done += done;
                 if done > 0.0 {
-                    self.outcome.begun_ns.get_or_insert(core.since);
-                }
-                let over = self.done - self.plan.goal.work_ns / TICK_NS as f64;
-                if over >= 0.0 && self.plan.goal.work_ns > 0.0 && self.outcome.goal_ns.is_none() {
-                    let since = (over / speed * TICK_NS as f64) as i64;
-                    self.outcome.goal_ns = Some(self.now - since);
+                    let begun = self.outcome.begun_ns.get_or_insert(core.since);
+                    *begun = core.since.min(*begun);
                 }
             }
         }
         core.since = self.now;
+    }
+
+    /// Notes when the watched threads had done the work of the goal, if that was since the last
+    /// update of one of them; `cpu` is updated next. Work that is not accounted for counts, too:
+    /// slices on other CPUs may have begun long ago.
+    fn reach_goal(&mut self, cpu: usize) {
+        let wanted = self.plan.goal.work_ns / TICK_NS as f64 - self.done;
+        let is_watched = |thread: u32| self.threads[thread as usize].is_watched;
+        if self.plan.goal.work_ns <= 0.0
+            || self.outcome.goal_ns.is_some()
+            || !self.cpus.cores[cpu].running.is_some_and(is_watched)
+        {
+            return;
+        }
+        let done_at = |time: i64| {
+            let of_cpu = |(cpu, core): (usize, &Core)| {
+                let thread = core.running.filter(|&thread| is_watched(thread))?;
+                let spent = (time - core.since).max(0) as f64 / TICK_NS as f64;
+                Some((spent * self.cpus.speed(cpu)).min(self.threads[thread as usize].work))
+            };
+            self.cpus.cores.iter().enumerate().filter_map(of_cpu).sum::<f64>()
+        };
+        if done_at(self.now) < wanted {
+            return;
+        }
+        let (mut before, mut after) = (0, self.now);
+        while after - before > 1 {
+            let middle = before + (after - before) / 2;
+            if done_at(middle) < wanted { before = middle } else { after = middle }
+        }
+        self.outcome.goal_ns = Some(after);
     }
 
     fn reschedule(&mut self, cpu: usize) {
