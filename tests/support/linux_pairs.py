@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
@@ -99,10 +99,7 @@ def _pieces_in(seconds: float) -> int:
 
 def _play(kind: str, fixed: bool) -> None:
     """Starts the processes of a kind and waits for them."""
-    if os.getsid(0) != os.getpid():
-        # The weight is that of a session: never that of the shell.
-        os.setsid()
-    Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
+    weigh_most()
     both = sorted(os.sched_getaffinity(0))[:2]
     bodies: list[tuple[str, Callable[[], None]]] = []
 
@@ -146,6 +143,14 @@ def _play(kind: str, fixed: bool) -> None:
         children.append(child)
     for child in children:
         os.waitpid(child, 0)
+
+
+def weigh_most() -> None:
+    """Gives this process and its children most of the machine."""
+    if os.getsid(0) != os.getpid():
+        # The weight is that of a session: never that of the shell.
+        os.setsid()
+    Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
 
 
 def _as(
@@ -232,28 +237,79 @@ def recorded(kind: str, folder: Path, *, fixed: bool) -> float:
     return measured(done.stdout)
 
 
-def predicted(kind: str, folder: Path) -> tuple[float, float, float] | str:
-    """Predicted ratio of fixed to faulty, with its interval; or why there is none."""
+Ratio = tuple[float, float, float]
+"""Predicted ratio of fixed to faulty, with its interval."""
+
+
+def predicted(kind: Kind, folder: Path) -> Ratio | str:
+    """What a replay of the recording predicts; or why there is no prediction."""
+    analyzed(folder)
+    with contextlib.closing(duckdb.connect(str(folder / "analysis.duckdb"), read_only=True)) as con:
+        return ratio(con, 1, kind)
+
+
+def analyzed(folder: Path) -> None:
+    """Analyzes a session as far as a replay needs it."""
     analyze = [str(Path(sys.executable).parent / "analyze"), str(folder)]
     subprocess.run(
         [*analyze, "--no-report", "--only", "thread_summary"], capture_output=True, check=False
     )
-    con = duckdb.connect(str(folder / "analysis.duckdb"), read_only=True)
-    try:
-        base = prediction.baseline(con, 1, process=KINDS[kind].process)
-        if isinstance(base, prediction.Refused):
-            return base.why
-        made = prediction.predict(base, [alterations.parse(KINDS[kind].change)])
-    finally:
-        con.close()
-    found = (made.work or {}).get(KINDS[kind].figure)
+
+
+def ratio(con: duckdb.DuckDBPyConnection, trace_id: int, kind: Kind) -> Ratio | str:
+    """What a replay of one recording of an analyzed session predicts."""
+    base = prediction.baseline(con, trace_id, process=kind.process)
+    if isinstance(base, prediction.Refused):
+        return base.why
+    made = prediction.predict(base, [alterations.parse(kind.change)])
+    found = (made.work or {}).get(kind.figure)
     if found is None:
-        return made.why or f"the unchanged replay misses {KINDS[kind].figure}"
-    right = getattr(base.figures, KINDS[kind].figure)
+        return made.why or f"the unchanged replay misses {kind.figure}"
+    right = getattr(base.figures, kind.figure)
     goal = base.recorded[0].goal
     errors = {name: round(error, 3) for name, error in base.fidelity.all().items()}
     print(f"    errors {errors}, variation {goal.variation if goal else 0:.3f}", file=sys.stderr)
     return found.value / right, found.low / right, found.high / right
+
+
+HEADER = f"{'kind':<12} true ratio  predicted  low    high   within  cannot tell"
+
+
+@dataclass
+class Answers:
+    """True ratios of the pairs of a kind, and what was predicted of each."""
+
+    name: str
+    true: list[float] = field(default_factory=list)
+    made: list[tuple[Ratio, float]] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, true: float, found: Ratio | str) -> None:
+        """Adds a pair, and prints it on stderr."""
+        print(f"{self.name}: true {true:.3f}, predicted {found}", file=sys.stderr, flush=True)
+        self.true.append(true)
+        if isinstance(found, str):
+            self.reasons.append(found)
+        else:
+            self.made.append((found, true))
+
+    def within(self) -> int:
+        """How many predictions contain the true ratio in their interval."""
+        return sum(low <= true <= high for (_, low, high), true in self.made)
+
+    def row(self) -> str:
+        """The line of the table, and a line for each reason that there is no prediction."""
+        text = f"{self.name:<12} {statistics.median(self.true):10.2f}"
+        if self.made:
+            value, low, high = (
+                statistics.median(found[at] for found, _ in self.made) for at in range(3)
+            )
+            text += f"  {value:9.2f}  {low:5.2f}  {high:5.2f}"
+            text += f"  {self.within():2}/{len(self.made):<3}"
+        else:
+            text += f"  {'':31}"
+        text += f"  {len(self.reasons)}"
+        return "\n    cannot tell: ".join([text, *dict.fromkeys(self.reasons)])
 
 
 def main() -> int:
@@ -262,7 +318,7 @@ def main() -> int:
         _play(sys.argv[2], sys.argv[3] == "fixed")
         return 0
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS
-    print(f"{'kind':<12} true ratio  predicted  low    high   within  cannot tell", flush=True)
+    print(HEADER, flush=True)
     if os.geteuid() != 0:
         print("linux_pairs.py: must run as root, to weigh its programs", file=sys.stderr)
         return 2
@@ -272,31 +328,15 @@ def main() -> int:
         if "quota" in kind and not GROUP.parent.is_dir():
             print(f"{kind:<12} left out: there is no cpu controller at {GROUP.parent}", flush=True)
             continue
-        ratios, made, reasons = [], [], []
+        answers = Answers(kind)
         for _ in range(repeats):
             with tempfile.TemporaryDirectory() as folder:
                 faulty, fixed = Path(folder) / "faulty", Path(folder) / "fixed"
                 before = recorded(kind, faulty, fixed=False)
-                ratios.append(recorded(kind, fixed, fixed=True) / before)
-                found = predicted(kind, faulty)
-            print(f"{kind}: true {ratios[-1]:.3f}, predicted {found}", file=sys.stderr, flush=True)
-            if isinstance(found, str):
-                reasons.append(found)
-            else:
-                made.append((*found, ratios[-1]))
-        true = statistics.median(ratios)
-        line = f"{kind:<12} {true:10.2f}"
-        if made:
-            value, low, high = (statistics.median(one[at] for one in made) for at in range(3))
-            within = sum(low <= own <= high for _, low, high, own in made)
-            good += 2 * within >= len(made)
-            line += f"  {value:9.2f}  {low:5.2f}  {high:5.2f}  {within:2}/{len(made):<3}"
-            line += f"  {len(reasons)}"
-        else:
-            line += f"  {'':33}  {len(reasons)}"
-        print(line, flush=True)
-        for reason in dict.fromkeys(reasons):
-            print(f"    cannot tell: {reason}", flush=True)
+                true = recorded(kind, fixed, fixed=True) / before
+                answers.add(true, predicted(KINDS[kind], faulty))
+        good += bool(answers.made) and 2 * answers.within() >= len(answers.made)
+        print(answers.row(), flush=True)
     print(f"{good} of {len(kinds)} kinds have the true ratio in most intervals", flush=True)
     return 0
 
