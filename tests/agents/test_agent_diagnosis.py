@@ -97,13 +97,14 @@ def test_thread_that_looks_like_a_worker_is_the_cause(demo: Path) -> None:
             "WHERE name = 'Main' AND label = 'critical_path'",
         )  # fmt: skip
         assert story.part("thread")[0]["base_priority"] < main["base_priority"]
-        # Nothing else changed: its priority alone makes the frames shorter, and none stutters.
+        # Nothing else changed: its priority alone makes the frames shorter, the longest ones most.
         (tried,) = await agent.rows(
             "what_if", "predictions", session=session, recording="critical_path",
             changes=[f"priority {cause['thread']}={main['base_priority'] + 1}"],
         )  # fmt: skip
         assert tried["gain_pct"] > 0
-        assert tried["stutters"] == 0
+        # Recorded, the 99th percentile is 1.5 times the mean.
+        assert tried["p99_high_ns"] < 1.2 * tried["mean_ns"]
         after = await findings(agent, session, "critical_path-fixed")
         assert not {"short_run", "frame_time"} & {row["analyzer"] for row in after}
 
