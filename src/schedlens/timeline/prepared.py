@@ -21,12 +21,13 @@ from schedlens.timeline import keys, parts
 from schedlens.timeline.columns import FACTOR, cover, split_sql, widths_of
 
 # Version of the tables below; a file with another one is made again.
-VERSION = 2
+VERSION = 3
 KINDS = ("cpu", "thread", "sibling")
 # A recording with fewer parts has no columns: splitting its parts is as fast as reading them.
 LEAST_PARTS = 100_000
-# A part longer than so many of the narrowest columns is kept apart from the short ones, which
-# are found by their begin alone.
+# Parts longer than so many of the narrowest columns are listed, because the others are found by
+# their begin alone. All are stored as they are found, which is nearly by time: to sort them takes
+# longer than what it saves.
 _LONG_COLUMNS = 16
 # Rows of a lane in a range: those that overlap it, and those without a length inside.
 _COLUMNS = "trace_id, lane, ts, end_ns, key"
@@ -40,7 +41,9 @@ CREATE TABLE IF NOT EXISTS tiles.waiting (trace_id BIGINT, key BIGINT, reason VA
 """ + "".join(
     f"""
 CREATE TABLE IF NOT EXISTS tiles.{kind}_part (
-  trace_id BIGINT, lane BIGINT, ts BIGINT, end_ns BIGINT, key BIGINT, is_long BOOLEAN);
+  trace_id BIGINT, lane BIGINT, ts BIGINT, end_ns BIGINT, key BIGINT);
+CREATE TABLE IF NOT EXISTS tiles.{kind}_long (
+  trace_id BIGINT, lane BIGINT, ts BIGINT, end_ns BIGINT, key BIGINT, row BIGINT);
 CREATE TABLE IF NOT EXISTS tiles.{kind}_tile (
   trace_id BIGINT, width_ns BIGINT, lane BIGINT, first BIGINT, columns BIGINT, key BIGINT,
   ns BIGINT, begins BIGINT);
@@ -78,7 +81,7 @@ class Timelines:
         con.execute(f"ATTACH {literal(str(file) if file else ':memory:')} AS tiles (READ_WRITE)")
         con.execute(_TABLES)
         if self._source() != [(VERSION, stamp)]:
-            names = [f"{kind}_{what}" for kind in KINDS for what in ("part", "tile")]
+            names = [f"{kind}_{what}" for kind in KINDS for what in ("part", "long", "tile")]
             for table in ("source", "recording", "level", "waiting", *names):
                 con.execute(f"DROP TABLE tiles.{table}")
             con.execute(_TABLES)
@@ -149,12 +152,13 @@ class Timelines:
             "SELECT long_ns FROM tiles.recording WHERE trace_id = ?", [trace_id]
         ).fetchall()[0][0]
         chosen = (
-            f"SELECT {_COLUMNS}, rowid AS row FROM tiles.{kind}_part WHERE trace_id = {trace_id} "
-            f"AND ts < {end_ns} AND end_ns >= {start_ns} AND (end_ns > {start_ns} OR ts = end_ns)"
+            f"WHERE trace_id = {trace_id} AND ts < {end_ns} AND end_ns >= {start_ns} "
+            f"AND (end_ns > {start_ns} OR ts = end_ns)"
         )
         return (
-            f"{chosen} AND NOT is_long AND ts >= {start_ns - long_ns} "
-            f"UNION ALL {chosen} AND is_long"
+            f"SELECT {_COLUMNS}, rowid AS row FROM tiles.{kind}_part {chosen} "
+            f"AND ts >= {start_ns - long_ns} AND end_ns - ts <= {long_ns} "
+            f"UNION ALL SELECT {_COLUMNS}, row FROM tiles.{kind}_long {chosen}"
         )
 
     def sums_sql(self, kind: str, trace_id: int, start_ns: int, end_ns: int) -> str:
@@ -228,9 +232,12 @@ class Timelines:
         )
         for kind in KINDS:
             self.con.execute(
-                f"INSERT INTO tiles.{kind}_part SELECT {one}, lane, ts, end_ns, key, "
-                f"end_ns - ts > {long_ns} AS is_long "
-                f"FROM ({parts.sql(kind, one, start, end)}) ORDER BY is_long, ts, lane"
+                f"INSERT INTO tiles.{kind}_part SELECT {one}, lane, ts, end_ns, key "
+                f"FROM ({parts.sql(kind, one, start, end)})"
+            )
+            self.con.execute(
+                f"INSERT INTO tiles.{kind}_long SELECT {_COLUMNS}, rowid FROM tiles.{kind}_part "
+                f"WHERE trace_id = {one} AND end_ns - ts > {long_ns} ORDER BY ts, lane"
             )
 
     def _fill_tiles(self, kind: str, one: int, start: int, widths: list[int]) -> None:
