@@ -67,8 +67,15 @@ WITH
   ),
   -- The reasons for which the records of page faults and of the disk tell more.
   may_be_disk (reason) AS (SELECT 'D' UNION ALL SELECT reason FROM known WHERE cause = 'object'),
+  on_record AS MATERIALIZED (
+    SELECT utid
+    FROM (SELECT utid FROM fault UNION SELECT utid FROM hard_fault UNION SELECT utid FROM done)
+    WHERE utid IS NOT NULL
+  ),
   -- Kept, so that the searches below are for these waits only.
-  on_disk AS MATERIALIZED (FROM waited WHERE reason IN (FROM may_be_disk)),
+  on_disk AS MATERIALIZED (
+    FROM waited WHERE reason IN (FROM may_be_disk) AND utid IN (FROM on_record)
+  ),
   -- A page fault that needs the disk leaves the CPU 10 to 100 us later. The disk's interrupt makes
   -- the thread ready within microseconds; of several requests, the last one ends the wait. Windows
   -- records from when to when a thread was in a hard fault.
@@ -90,22 +97,44 @@ WITH
     UNION ALL
     SELECT utid, end_ns, reason, is_cut, whole_ns, dur, NULL, NULL, NULL
     FROM waited
-    WHERE reason IS NULL OR reason NOT IN (FROM may_be_disk)
+    WHERE reason IN ('D', 'S')
+      AND (reason NOT IN (FROM may_be_disk) OR utid NOT IN (FROM on_record))
+  ),
+  ended AS (
+    SELECT
+      explained.utid,
+      explained.reason,
+      explained.is_fault,
+      explained.is_hard_fault,
+      explained.is_disk,
+      woken.by_interrupt,
+      explained.dur,
+      CASE WHEN NOT explained.is_cut THEN explained.whole_ns END AS whole_ns,
+    FROM explained
+    LEFT JOIN woken ON woken.utid = explained.utid AND woken.ts = explained.end_ns
+    UNION ALL
+    -- What ended a wait says nothing about the cause of these.
+    SELECT utid, reason, NULL, NULL, NULL, NULL, dur, CASE WHEN NOT is_cut THEN whole_ns END
+    FROM waited
+    WHERE reason IS NULL
+      OR (
+        reason NOT IN ('D', 'S')
+        AND (reason NOT IN (FROM may_be_disk) OR utid NOT IN (FROM on_record))
+      )
   ),
   -- Few rows, to which the rest is joined.
   alike AS (
     SELECT
-      waited.utid,
-      waited.reason,
-      waited.is_fault,
-      waited.is_hard_fault,
-      waited.is_disk,
-      woken.by_interrupt,
+      utid,
+      reason,
+      is_fault,
+      is_hard_fault,
+      is_disk,
+      by_interrupt,
       count(*) AS waits,
-      sum(waited.dur) AS dur,
-      max(waited.whole_ns) FILTER (WHERE NOT waited.is_cut) AS whole_ns,
-    FROM explained AS waited
-    LEFT JOIN woken ON woken.utid = waited.utid AND woken.ts = waited.end_ns
+      sum(dur) AS dur,
+      max(whole_ns) AS whole_ns,
+    FROM ended
     GROUP BY ALL
   ),
   caused AS (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import math
+import shutil
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -36,7 +38,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def timelines(session: Path, request: pytest.FixtureRequest) -> Iterator[Timelines]:
     """The recordings with sums in columns, and as a small recording has them."""
     with store.open_database(session) as con:
-        yield Timelines(con, least_parts=request.param)
+        yield Timelines(con, least_parts=request.param, rows_per_part=math.inf)
 
 
 Sums = dict[tuple[int, int], int]
@@ -143,6 +145,29 @@ def test_slices_are_those_of_the_database_down_to_one_ns(timelines: Timelines) -
             f"AND ts + dur > {middle} ORDER BY cpu"
         ).fetchall()
     )
+
+
+def test_narrow_columns_that_save_few_rows_are_not_made(session: Path, tmp_path: Path) -> None:
+    # A copy: connections to one file share the tables that another test has attached.
+    copied = shutil.copy(session / "analysis.duckdb", tmp_path)
+    made = []
+    for rows_per_part in (math.inf, 1.0, 0.25, 0.01):
+        with store.open_database(Path(copied)) as con:
+            known = Timelines(con, least_parts=1, rows_per_part=rows_per_part)
+            start, end = known.of(1)
+            made.append(known.widths(1))
+            assert made[-1]
+            assert made[-1] == widths_of(end - start)[-len(made[-1]) :]
+            since, until = start + (end - start) // 3, end - (end - start) // 5
+            table = sums.totals(known, 1, since, until)
+            found = {(row["utid"], row["key"]): row["ns"] for row in table.to_pylist()}
+            assert {who: ns for who, ns in found.items() if ns} == sql_sums(
+                con,
+                f"SELECT lane, key, sum(greatest(0, overlap_ns(ts, end_ns, {since}, {until}))) "
+                "FROM tiles.thread_part WHERE trace_id = 1 GROUP BY lane, key",
+            )
+    assert [len(widths) for widths in made] == sorted(map(len, made), reverse=True)
+    assert len(made[0]) > len(made[2])
 
 
 def test_levels_of_one_recording_have_the_same_sums(timelines: Timelines) -> None:

@@ -25,6 +25,9 @@ VERSION = 3
 KINDS = ("cpu", "thread", "sibling")
 # A recording with fewer parts has no columns: splitting its parts is as fast as reading them.
 LEAST_PARTS = 100_000
+# Columns that have more rows for each part than this are not made: to read them would take as long
+# as to split the parts.
+ROWS_PER_PART = 0.25
 # Parts longer than so many of the narrowest columns are listed, because the others are found by
 # their begin alone. All are stored as they are found, which is nearly by time: to sort them takes
 # longer than what it saves.
@@ -66,13 +69,16 @@ class Timelines:
         stamp: str = "",
         *,
         least_parts: int = LEAST_PARTS,
+        rows_per_part: float = ROWS_PER_PART,
     ) -> None:
         """Keeps the tables in `file`, or in memory; `stamp` names the state of the database.
 
-        Recordings with at least `least_parts` parts get columns.
+        Recordings with at least `least_parts` parts get columns, of the widths that need at most
+        `rows_per_part` rows for each part.
         """
         self.con = con
         self._least_parts = least_parts
+        self._rows_per_part = rows_per_part
         self._lock = threading.Lock()
         found = con.execute("SELECT current_database()").fetchall()[0][0]
         self._catalog = '"' + found.replace('"', '""') + '"'
@@ -205,15 +211,11 @@ class Timelines:
         try:
             long_ns = _LONG_COLUMNS * widths[0]
             self._fill_parts(trace_id, start, end, long_ns)
-            of_recording = f"WHERE trace_id = {trace_id}"
-            counted = " + ".join(
-                f"(SELECT count(*) FROM tiles.{kind}_part {of_recording})" for kind in KINDS
-            )
-            if self.con.execute(f"SELECT {counted}").fetchall()[0][0] >= self._least_parts:
-                for width in widths:
-                    self.con.execute("INSERT INTO tiles.level VALUES (?, ?)", [trace_id, width])
+            for width in (prepared := self._worth_preparing(trace_id, end - start, widths)):
+                self.con.execute("INSERT INTO tiles.level VALUES (?, ?)", [trace_id, width])
+            if prepared:
                 for kind in KINDS:
-                    self._fill_tiles(kind, trace_id, start, widths)
+                    self._fill_tiles(kind, trace_id, start, prepared)
             self.con.execute(
                 "INSERT INTO tiles.recording VALUES (?, ?, ?, ?)", [trace_id, start, end, long_ns]
             )
@@ -222,6 +224,28 @@ class Timelines:
             self.con.execute("ROLLBACK")
             raise
         return start, end
+
+    def _worth_preparing(self, one: int, length: int, widths: list[int]) -> list[int]:
+        """The widths whose columns have far fewer rows than the parts; none if there are few parts.
+
+        The parts of a lane with one key need about one row of each column that they are in.
+        """
+        counts = [
+            row[0]
+            for kind in KINDS
+            for row in self.con.execute(
+                f"SELECT count(*) FROM tiles.{kind}_part WHERE trace_id = ? GROUP BY lane, key",
+                [one],
+            ).fetchall()
+        ]
+        total = sum(counts)
+        if total < self._least_parts:
+            return []
+        for place, width in enumerate(widths):
+            columns = length // width + 1
+            if sum(min(count, columns) for count in counts) <= self._rows_per_part * total:
+                return widths[place:]
+        return widths[-1:]
 
     def _fill_parts(self, one: int, start: int, end: int, long_ns: int) -> None:
         self.con.execute(
