@@ -36,12 +36,12 @@ print(json.dumps([time.process_time() - start, records]))
 LOAD = """
 import json, sys, time
 from pathlib import Path
-from schedlens.load import store
+from schedlens.load import recording_rows, store
 from schedlens.load.recording import Recording
 start = time.process_time()
 with store.create(Path(sys.argv[2])) as con:
     con.begin()
-    store.load_base_and_derived(con, Recording("bench", Path(sys.argv[1])), 1)
+    recording_rows.load_base_and_derived(con, Recording("bench", Path(sys.argv[1])), 1)
     con.commit()
 print(json.dumps(time.process_time() - start))
 """

@@ -16,7 +16,7 @@ from damage.identity import Names
 from schedlens.ask import catalog, judging
 from schedlens.ask.catalog import Query
 from schedlens.ask.findings import Finding, Scope
-from schedlens.load import store
+from schedlens.load import recording_rows
 from schedlens.load.recording import Recording
 
 Row = dict[str, Any]
@@ -100,7 +100,7 @@ class Bench:
         """Loads the recording; returns the reason if that fails."""
         for table in self._tables:
             self.con.execute(f"DELETE FROM {table}")
-        failures = store.load_rows(self.con, [recording], (None, None), lambda *_: None)
+        failures = recording_rows.load_rows(self.con, [recording], (None, None), lambda *_: None)
         if failures:
             return failures[0].why
         found = self._rows("SELECT *, (SELECT count(*) FROM loss) AS losses FROM trace")[0]

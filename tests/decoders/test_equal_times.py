@@ -15,7 +15,7 @@ from load.test_tables_folder import loaded
 from tables_export import IN_TIME, export
 
 from schedlens.ask import catalog
-from schedlens.load import store
+from schedlens.load import recording_rows
 from schedlens.load.recording import Recording
 
 pytestmark = pytest.mark.slow
@@ -156,7 +156,8 @@ def test_row_order_changes_no_view(
         con.execute(f"UPDATE {table} SET ts = ts // 2000000 * 2000000")
     folder = export(con, tmp_path / "tables")
     with database() as stored, database() as shuffled:
-        assert store.load_rows(stored, [Recording(name, folder)], (None, None), _silent) == []
+        recording = Recording(name, folder)
+        assert recording_rows.load_rows(stored, [recording], (None, None), _silent) == []
         flashes = stored.execute("SELECT count(*) FROM sched_slice WHERE dur = 0").fetchall()
         assert flashes[0][0] >= 50
         tables = stored.execute(

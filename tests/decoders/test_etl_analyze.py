@@ -18,7 +18,7 @@ from conftest import command
 from etl_truth import corpus_file
 
 from schedlens import _decoders
-from schedlens.load import etl_parts, recording, store
+from schedlens.load import etl_parts, recording, recording_rows
 
 pytestmark = pytest.mark.slow
 
@@ -179,7 +179,7 @@ def test_unreadable_file_is_reported_once(tmp_path: Path) -> None:
     assert done.stderr.startswith(f'analyze: {text}: begins with "no trace", not with PERFILE2')
     assert done.stderr.count("notes.txt") == 1
     # The recording of a step has another name than the step.
-    assert store.Failure("step-1", "/s/step-1/trace.etl: why").line == (
+    assert recording_rows.Failure("step-1", "/s/step-1/trace.etl: why").line == (
         "step-1: /s/step-1/trace.etl: why"
     )
 

@@ -18,7 +18,7 @@ from tables_export import export, read_manifest, write_manifest
 from schedlens.commands import cli
 from schedlens.commands.compare_decoders import compare_decoders
 from schedlens.errors import NotATraceError
-from schedlens.load import schema, store
+from schedlens.load import recording_rows, schema
 from schedlens.load.comparison import rows
 from schedlens.load.comparison.known import TRACEPROCESSOR, Known, known
 from schedlens.load.comparison.rows import FOLDER, KEYS, TRACE, Table
@@ -44,7 +44,7 @@ def con(trace: Path) -> duckdb.DuckDBPyConnection:
     """Its rows, to plant differences before they are exported."""
     con = duckdb.connect()
     schema.create(con)
-    store.load_base_and_derived(con, Recording("plain", trace), 1)
+    recording_rows.load_base_and_derived(con, Recording("plain", trace), 1)
     return con
 
 
@@ -123,7 +123,7 @@ def duckdb_rows(trace: Path, sql: str) -> list[tuple[Any, ...]]:
     """An answer of the untouched recording."""
     con = duckdb.connect()
     schema.create(con)
-    store.load_base_and_derived(con, Recording("plain", trace), 1)
+    recording_rows.load_base_and_derived(con, Recording("plain", trace), 1)
     return con.sql(sql).fetchall()
 
 
@@ -163,7 +163,7 @@ def both(trace: Path, *changes: str) -> duckdb.DuckDBPyConnection:
     con = duckdb.connect()
     schema.create(con)
     for number in (FOLDER, TRACE):
-        store.load_base_and_derived(con, Recording("plain", trace), number)
+        recording_rows.load_base_and_derived(con, Recording("plain", trace), number)
     for change in changes:
         con.execute(change)
     return con
@@ -258,7 +258,7 @@ def test_windows_recording_uses_traceprocessor_limits(
     con = duckdb.connect()
     schema.create(con)
     try:
-        store.load_base_and_derived(con, Recording("windows", trace), 1)
+        recording_rows.load_base_and_derived(con, Recording("windows", trace), 1)
     except NotATraceError:
         pytest.skip("this build cannot read .etl files")
     assert differences(compared(export(con, tmp_path / "whole"), trace, 0)) == {}

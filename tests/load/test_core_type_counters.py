@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from fixture_files import fixture
 
-from schedlens.load import core_type_counters, store
+from schedlens.load import core_type_counters, recording_rows, store
 from schedlens.load.recording import Recording
 
 
@@ -24,7 +24,7 @@ def test_core_type_counter_file_joins_its_threads(
     trace = fixture(name, tmp_path_factory)
     shutil.copy(trace, tmp_path / "counters-cpu_core.data")
     with store.create(tmp_path / "analysis.duckdb") as con:
-        store.load_base_and_derived(con, Recording("step", trace), 1)
+        recording_rows.load_base_and_derived(con, Recording("step", trace), 1)
         once = {t: rows(con, t) for t in ("counter_sample", "counter_delta")}
         core_type_counters.load(con, tmp_path, 1)
         twice = {t: rows(con, t) for t in ("counter_sample", "counter_delta")}
@@ -47,7 +47,7 @@ def test_file_without_counters_is_reported(
     trace = fixture("plain", tmp_path_factory)
     shutil.copy(trace, tmp_path / "counters-cpu_atom.data")
     with store.create(tmp_path / "analysis.duckdb") as con:
-        store.load_base_and_derived(con, Recording("step", trace), 1)
+        recording_rows.load_base_and_derived(con, Recording("step", trace), 1)
         core_type_counters.load(con, tmp_path, 1)
         problems = con.execute(
             "SELECT what FROM problem WHERE place = 'counters-cpu_atom.data'"

@@ -27,7 +27,7 @@ from etw_exporter import (
 from tables_export import TABLES, read_manifest
 
 from schedlens import _decoders
-from schedlens.load import schema, store
+from schedlens.load import recording_rows, schema
 from schedlens.load.recording import Recording
 
 # No source in TraceProcessor, or nothing of it belongs to a Windows recording.
@@ -312,7 +312,7 @@ def test_machine_marks_and_problems_match_input(folder: Path) -> None:
 def test_folder_becomes_slices_with_planned_switch_in_fixed(folder: Path) -> None:
     con = duckdb.connect()
     schema.create(con)
-    store.load_base_and_derived(con, Recording("drawn", folder), 1)
+    recording_rows.load_base_and_derived(con, Recording("drawn", folder), 1)
     slices = con.sql(
         "SELECT tid, sched_slice.cpu, ts, dur, end_reason FROM sched_slice JOIN thread "
         "USING (utid) WHERE NOT thread.is_idle ORDER BY ts, tid"

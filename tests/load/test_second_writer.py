@@ -11,7 +11,7 @@ import pytest
 from fixture_files import fixture
 
 from schedlens.errors import NothingToReadError
-from schedlens.load import intervals, store
+from schedlens.load import intervals, recording_rows, store
 from schedlens.load.recording import Recording
 from schedlens.load.second_writer import SecondWriter
 
@@ -64,7 +64,7 @@ def test_error_of_a_statement_is_raised_by_the_next_one(con: duckdb.DuckDBPyConn
 
 def loaded(trace: Path, database: Path) -> list[list[Any]]:
     with store.create(database) as con:
-        failures = store.load_rows(
+        failures = recording_rows.load_rows(
             con, [Recording("plain", trace)], (None, None), lambda label, share: None
         )
         assert failures == []
@@ -74,7 +74,7 @@ def loaded(trace: Path, database: Path) -> list[list[Any]]:
 @pytest.fixture
 def both_write(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second connection starts with the first rows, as with a large recording."""
-    monkeypatch.setattr(store, "INSERT_ROW_GROUPS", 0)
+    monkeypatch.setattr(recording_rows, "INSERT_ROW_GROUPS", 0)
     monkeypatch.setattr(intervals, "_INSERT_ROW_GROUPS", 0)
 
 
@@ -98,10 +98,12 @@ def test_recording_that_fails_leaves_no_rows(
         if trace_id == 1:
             raise NothingToReadError("planned")
 
-    monkeypatch.setattr(store, "_require_records", fail_first)
+    monkeypatch.setattr(recording_rows, "_require_records", fail_first)
     recordings = [Recording("one", trace), Recording("two", trace)]
     with store.create(tmp_path / "x.duckdb") as con:
-        failures = store.load_rows(con, recordings, (None, None), lambda label, share: None)
+        failures = recording_rows.load_rows(
+            con, recordings, (None, None), lambda label, share: None
+        )
         assert [failure.label for failure in failures] == ["one"]
         for table in TABLES:
             ids = con.execute(f"SELECT DISTINCT trace_id FROM {table}").fetchall()

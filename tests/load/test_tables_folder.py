@@ -18,7 +18,7 @@ from tables_export import export, read_manifest, write_manifest, write_table
 
 from schedlens import _decoders
 from schedlens.errors import SchedlensError, UnsupportedTraceError
-from schedlens.load import schema, store
+from schedlens.load import recording_rows, schema
 from schedlens.load.arrow_folder import layout
 from schedlens.load.recording import Recording, gather
 from schedlens.machine.topology import Cpu, SavedTopology
@@ -30,7 +30,7 @@ def loaded(trace: Path) -> duckdb.DuckDBPyConnection:
     """A database in memory with the base and derived tables of one recording."""
     con = duckdb.connect()
     schema.create(con)
-    store.load_base_and_derived(con, Recording("one", trace), 1)
+    recording_rows.load_base_and_derived(con, Recording("one", trace), 1)
     return con
 
 
@@ -85,7 +85,7 @@ def test_folder_gives_every_row_of_its_recording(
 def test_other_trace_id_shifts_every_id(plain: Path) -> None:
     con = duckdb.connect()
     schema.create(con)
-    store.load_base_and_derived(con, Recording("five", plain), 5)
+    recording_rows.load_base_and_derived(con, Recording("five", plain), 5)
     assert con.sql("SELECT DISTINCT trace_id, utid >> 32 FROM thread").fetchall() == [(5, 5)]
     ids = "SELECT DISTINCT prev_utid >> 32, next_utid >> 32 FROM context_switch"
     assert con.sql(ids).fetchall() == [(5, 5)]
@@ -117,7 +117,7 @@ def test_topology_option_replaces_cpus_of_the_folder(plain: Path) -> None:
     recording = Recording("described", plain).described(SavedTopology(cpus=cpus))
     con = duckdb.connect()
     schema.create(con)
-    store.load_base_and_derived(con, recording, 3)
+    recording_rows.load_base_and_derived(con, recording, 3)
     found = con.sql("SELECT trace_id, cpu, core, smt_index, llc FROM cpu ORDER BY cpu").fetchall()
     assert found == [(3, 0, 0, 0, None), (3, 1, 0, 1, None)]
 

@@ -24,7 +24,7 @@ from planted.faults import FAULTS, Fault
 from schedlens import _decoders
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
-from schedlens.load import recording, store
+from schedlens.load import recording, recording_rows
 from schedlens.load.arrow_folder import simulated
 
 # Number of runs per task of a process.
@@ -87,7 +87,7 @@ class Bench:
                 self.con.unregister("batch_rows")
         folder = Path(self._folder.name) / "run"
         simulated.write_tables(tables, folder)
-        failures = store.load_rows(
+        failures = recording_rows.load_rows(
             self.con, recording.gather((folder,)), (None, None), lambda label, share: None
         )
         if failures:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schedlens.ask import catalog, interruptible, summaries
 from schedlens.errors import DatabaseError
-from schedlens.load import schema, store
+from schedlens.load import recording_rows, schema, store
 from schedlens.load.recording import Recording
 
 
@@ -21,11 +21,11 @@ def load(
     con: duckdb.DuckDBPyConnection,
     recordings: list[Recording],
     window: tuple[int | None, int | None],
-    progress: store.Progress,
+    progress: recording_rows.Progress,
     trace_ids: Sequence[int] | None = None,
-) -> list[store.Failure]:
-    """Loads all recordings as `store.load_rows` does, and adds all views and the summaries."""
-    failures = store.load_rows(con, recordings, window, progress, trace_ids)
+) -> list[recording_rows.Failure]:
+    """Does what `recording_rows.load_rows` does, then adds all views and the summaries."""
+    failures = recording_rows.load_rows(con, recordings, window, progress, trace_ids)
     if len(failures) < len(recordings):
         if not catalog.is_installed(con):
             catalog.install(con)

@@ -13,7 +13,7 @@ from schedlens.ask import analysis, blank_database, gains, judging, thread_group
 from schedlens.ask.findings import Scope, ordered
 from schedlens.ask.timings import Timings
 from schedlens.errors import NothingLoadedError, UnknownNameError, WindowError
-from schedlens.load import query_threads, store
+from schedlens.load import query_threads, recording_rows, store
 from schedlens.load.recording import Recording
 from schedlens.output.progress import bar
 from schedlens.output.wording import count
@@ -47,7 +47,7 @@ class Run:
     con: duckdb.DuckDBPyConnection
     scope: Scope
     judgement: judging.Judgement
-    failures: list[store.Failure]
+    failures: list[recording_rows.Failure]
 
     def unread(self) -> tuple[str, ...]:
         """What could not be read: recordings, record forms, and damaged parts, a line each."""

@@ -27,7 +27,7 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
     """
     from schedlens import _decoders
     from schedlens.errors import NotATraceError
-    from schedlens.load import recording, store
+    from schedlens.load import recording, recording_rows, store
     from schedlens.load.arrow_folder import layout
     from schedlens.load.comparison import rows as decoder_comparison
     from schedlens.load.comparison.known import known
@@ -49,7 +49,7 @@ def compare_decoders(folder: Path, trace: Path, as_json: bool) -> int:
         with store.create(database) as con:
             for number, path in ((1, folder), (2, trace)):
                 step = recording.Recording(path.name, path)
-                store.load_base_and_derived(con, step, number)
+                recording_rows.load_base_and_derived(con, step, number)
             shift = decoder_comparison.shift_ns(con)
             tables = decoder_comparison.compare(con, reasons, shift or 0)
     facts: dict[str, Any] = {

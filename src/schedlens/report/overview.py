@@ -10,8 +10,7 @@ from rich.console import Console
 
 from schedlens.ask.findings import Rank, Scope
 from schedlens.ask.timings import Timings
-from schedlens.load import store
-from schedlens.load.store import Failure
+from schedlens.load.recording_rows import Failure
 from schedlens.output import fitted, wording
 from schedlens.output.terminal import escape, plain
 from schedlens.output.wording import count
@@ -132,7 +131,7 @@ def show(facts: dict[str, Any]) -> None:
     seconds = sum(trace["duration_ns"] for trace in traces) / 1e9
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
     for failure in facts["not_loaded"]:
-        console.print(f"[red]not loaded[/] {escape(store.Failure(**failure).line)}")
+        console.print(f"[red]not loaded[/] {escape(Failure(**failure).line)}")
     frames = {trace["trace_id"]: trace["frames"] for trace in traces}
     shown: dict[str, int] = {}
     for finding in facts["findings"]:
