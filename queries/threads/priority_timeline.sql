@@ -13,43 +13,47 @@ WITH
     WHERE dur_ns > 0
   ),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
-  part AS (
-    SELECT trace_id, utid, priority, ts, ts + dur AS end_ns, false AS is_ready
-    FROM sched_slice
-    WHERE NOT is_idle
-    UNION ALL
-    SELECT trace_id, utid, priority, ts - ready_ns, ts, true
-    FROM sched_slice
-    WHERE NOT is_idle AND ready_ns > 0
-  ),
+  -- Ready from `from_ns` to `in_ns`, running from there to `to_ns`, since the start of the window.
   inside AS NOT MATERIALIZED (
     SELECT
-      part.trace_id,
-      part.priority,
-      part.is_ready,
+      slice.trace_id,
+      slice.priority,
       span.start_ns,
       span.end_ns,
       span.width_ns,
-      greatest(part.ts, span.start_ns) - span.start_ns AS from_ns,
-      least(part.end_ns, span.end_ns) - span.start_ns AS to_ns,
+      greatest(slice.ts - coalesce(slice.ready_ns, 0), span.start_ns) - span.start_ns AS from_ns,
+      greatest(slice.ts, span.start_ns) - span.start_ns AS in_ns,
+      least(slice.ts + slice.dur, span.end_ns) - span.start_ns AS to_ns,
       from_ns // span.width_ns AS first_col,
       (to_ns - 1) // span.width_ns AS last_col,
-    FROM part
-    JOIN span ON span.trace_id = part.trace_id
-    WHERE (p_process IS NULL OR part.utid IN (SELECT utid FROM who))
-      AND part.ts < part.end_ns
-      AND part.ts < span.end_ns
-      AND part.end_ns > span.start_ns
+    FROM sched_slice AS slice
+    JOIN span ON span.trace_id = slice.trace_id
+    WHERE NOT slice.is_idle
+      AND (p_process IS NULL OR slice.utid IN (SELECT utid FROM who))
+      AND slice.ts - coalesce(slice.ready_ns, 0) < least(slice.ts + slice.dur, span.end_ns)
+      AND slice.ts + slice.dur > span.start_ns
   ),
   -- Most are in one bin: a list of bins for each of them would take half of the time.
   cut AS NOT MATERIALIZED (
-    SELECT * EXCLUDE (last_col) RENAME (first_col AS col)
+    SELECT
+      * EXCLUDE (from_ns, in_ns, to_ns, first_col, last_col),
+      first_col AS col,
+      to_ns - in_ns AS run_ns,
+      in_ns - from_ns AS ready_ns,
     FROM inside
-    WHERE first_col = last_col
+    WHERE first_col = last_col AND in_ns <= to_ns
     UNION ALL
-    SELECT * EXCLUDE (first_col, last_col), unnest(range(first_col, last_col + 1)) AS col
-    FROM inside
-    WHERE first_col < last_col
+    SELECT
+      * EXCLUDE (from_ns, in_ns, to_ns, first_col, last_col),
+      greatest(0, overlap_ns(in_ns, to_ns, col * width_ns, (col + 1) * width_ns)),
+      greatest(
+        0, overlap_ns(from_ns, least(in_ns, to_ns), col * width_ns, (col + 1) * width_ns)
+      ),
+    FROM (
+      SELECT *, unnest(range(first_col, last_col + 1)) AS col
+      FROM inside
+      WHERE first_col < last_col OR in_ns > to_ns
+    )
   )
 SELECT
   -- Recording.
@@ -62,17 +66,12 @@ SELECT
   least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))::BIGINT
     AS dur_ns,
   -- Mean number of running threads.
-  coalesce(
-    sum(overlap_ns(from_ns, to_ns, col * width_ns, (col + 1) * width_ns))
-      FILTER (WHERE NOT is_ready),
-    0
-  ) / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
+  sum(run_ns)
+    / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
     AS running,
   -- Mean number of ready threads.
-  coalesce(
-    sum(overlap_ns(from_ns, to_ns, col * width_ns, (col + 1) * width_ns)) FILTER (WHERE is_ready),
-    0
-  ) / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
+  sum(ready_ns)
+    / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
     AS ready,
 FROM cut
 GROUP BY trace_id, priority, col
