@@ -44,11 +44,11 @@ run: setup-run
 test: setup-test check
 	cargo test --workspace --locked -j2
 	$(BIN)/python tools/fuzz/run.py --seed 1 --runs 100000 --seconds 4
-	$(BIN)/python -m pytest -m "not alone" -n 2 --dist loadfile; parallel=$$?; \
+	$(BIN)/python -m pytest -m "not alone and not release" -n 2 --dist loadfile; parallel=$$?; \
 	$(BIN)/python -m pytest -m "alone and not release" && exit $$parallel
 
 quick: setup
-	$(BIN)/python -m pytest -m "not alone and not slow" -n 2 --dist loadfile -q
+	$(BIN)/python -m pytest -m "not alone and not records and not slow" -n 2 --dist loadfile -q
 
 check: setup
 	$(BIN)/ruff check .
@@ -143,7 +143,7 @@ detectors: setup
 what-if: setup
 	PYTHONPATH=tests:tests/support $(BIN)/python -m planted.gains
 
-# The recording tests run alone, so this takes more than half an hour. FAULTS=5 make faults is shorter.
+# Those that record run one after the other, so this takes more than half an hour. FAULTS=5 make faults is shorter.
 faults: setup-test
 	FAULTS=$(or $(FAULTS),50) $(BIN)/python -m pytest tests/commands/test_analyze_faults.py \
 	  tests/record/test_collect_faults.py

@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import processors
@@ -17,11 +19,15 @@ import shared_files
 from schedlens.errors import WorkloadError
 from schedlens.record import workload_program
 
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
+
 BIN = Path(sys.executable).parent
 
-# Tests that use these record, so `make test` runs them like those that their file marks `alone`:
-# one after the other, after the rest.
+# Tests that use these record.
 RECORDING_FIXTURES = {"session", "analysis", "workload"}
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_sessionstart() -> None:
@@ -29,10 +35,39 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests that must have the machine to themselves."""
+    """Marks tests that record in files that are not marked, and puts long files first."""
+    slow = set()
     for item in items:
-        if RECORDING_FIXTURES & set(getattr(item, "fixturenames", ())):
+        module = getattr(item, "module", None)
+        names = RECORDING_FIXTURES & set(getattr(item, "fixturenames", ()))
+        # Some files have a fixture or a mark of such a name that records nothing.
+        recording = any(not hasattr(module, name) for name in names)
+        if recording and not _records(item.nodeid):
             item.add_marker("alone")
+        if item.get_closest_marker("slow"):
+            slow.add(item.path)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # Otherwise one worker would end minutes before the other.
+        items.sort(key=lambda item: (not _records(item.nodeid), item.path not in slow))
+
+
+@cache
+def _marked(file: str) -> bool:
+    return "pytest.mark.records" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def _records(nodeid: str) -> bool:
+    """Whether the file of a test is marked `records`: xdist passes on no more than its name."""
+    return _marked(nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    """Tests are distributed by file, whatever `--dist` says."""
+    # Python for Windows under Wine has no xdist.
+    import by_file
+
+    return by_file.Scheduling(config, log, _records)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -44,10 +79,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line, yellow=True)
 
 
-def _nothing_beside() -> None:
-    """Fails a test that would record while others run."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        pytest.fail("this test records while others run: mark it `alone`, or omit -n")
+def _no_other_recording() -> None:
+    """Fails a test that could record while another one does."""
+    if "PYTEST_XDIST_WORKER" in os.environ and not _records(os.environ["PYTEST_CURRENT_TEST"]):
+        pytest.fail("this test records while others run: mark its file `records`, or omit -n")
 
 
 def command(
@@ -57,7 +92,7 @@ def command(
     # Neither a plan nor a request for another system records here.
     on_paper = {"--dry-run", "--os"} & set(arguments)
     if arguments[0] == "collect" and "-o" in arguments and not on_paper:
-        _nothing_beside()
+        _no_other_recording()
     done: subprocess.CompletedProcess[str] = subprocess.run(
         [str(BIN / arguments[0]), *arguments[1:]],
         check=check,
@@ -71,7 +106,7 @@ def command(
 
 def needs_tracing() -> None:
     """Skips if this machine does not let perf record scheduler events."""
-    _nothing_beside()
+    _no_other_recording()
     if shutil.which("perf") is None:
         pytest.skip("perf is not installed: nothing can be recorded here")
     if os.geteuid() != 0:

@@ -16,7 +16,7 @@ from laws import broken
 
 import schedlens
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 # /proc/stat counts in USER_HZ, which is 100 everywhere.
 STEAL_STEP_NS = 10_000_000

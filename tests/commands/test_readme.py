@@ -12,7 +12,7 @@ import processors
 import pytest
 from conftest import BIN, command, needs_tracing
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

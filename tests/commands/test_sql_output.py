@@ -17,6 +17,8 @@ import pytest
 from conftest import BIN, command
 from fixture_files import fixture
 
+pytestmark = pytest.mark.slow
+
 # `import pandas` fails in it: pyarrow uses pandas for times in ns if it is there.
 _WITHOUT_PANDAS = (
     "import sys; sys.modules['pandas'] = None; from schedlens.commands.cli import main; main()"

@@ -18,6 +18,8 @@ from schedlens.errors import SessionError
 from schedlens.export import exported_ids, local_server, perfetto_trace
 from schedlens.export.proto_message import Message, varint
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 
 # cpu 0  A A . B

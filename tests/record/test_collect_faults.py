@@ -24,7 +24,7 @@ from conftest import BIN, command, needs_tracing
 from schedlens.machine import topology
 from schedlens.record import changes
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 MOMENTS = int(os.environ.get("FAULTS", "2"))
 # perf ends by SIGINT as by SIGTERM, and by SIGSEGV as by SIGKILL.
@@ -386,6 +386,7 @@ def test_folder_of_a_run_killed_before_its_first_file_is_used_again(tmp_path: Pa
     assert sorted(path.name for path in folder.iterdir()) == ["machine-r1", "session.json"]
 
 
+@pytest.mark.alone
 def test_system_clock_set_while_recording_does_not_change_times(tmp_path: Path) -> None:
     needs_tracing()
     folder = tmp_path / "session"

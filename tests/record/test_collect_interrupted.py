@@ -16,7 +16,7 @@ from collect_command import Json, collect, processes, read
 from conftest import BIN, needs_tracing
 from conftest import command as conftest_command
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 
 def begun(folder: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -27,6 +27,8 @@ from schedlens.timeline.columns import cover, split_sql, widths_of
 from schedlens.timeline.lanes import Asked
 from schedlens.timeline.prepared import Timelines
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
