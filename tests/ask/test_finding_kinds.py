@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from judged import keeps_the_rules
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Rank
+from schedlens.commands import cli
+from schedlens.commands.analyze import analyze
 
 ROOT = Path(__file__).resolve().parents[2]
 ANALYZERS = judging.analyzers()
@@ -119,10 +120,7 @@ def test_findings_of_fixtures_and_demo_follow_the_rules(tmp_path: Path) -> None:
     for name, path in table_hashes.recordings(tmp_path, None):
         out = tmp_path / "out"
         shutil.rmtree(out, ignore_errors=True)
-        subprocess.run(
-            [table_hashes.BIN / "analyze", path, "-o", out, "--no-report"],
-            check=False, capture_output=True,
-        )  # fmt: skip
+        cli.run(analyze, [str(path), "-o", str(out), "--no-report"], name="analyze")
         with duckdb.connect(out / "analysis.duckdb", read_only=True) as con:
             found = list(_stored(con))
             for finding in found:

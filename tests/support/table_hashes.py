@@ -23,6 +23,10 @@ from typing import Any
 
 import duckdb
 
+from schedlens.commands import demo
+from schedlens.load.arrow_folder import simulated
+from schedlens.simulate import plays
+
 BIN = Path(sysconfig.get_path("scripts"))
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 FINDING = "SELECT analyzer, severity, cost_ns, utid, start_ns, end_ns FROM finding ORDER BY ALL"
@@ -85,12 +89,10 @@ def recordings(
         else:
             shutil.copyfile(packed, target)
     yield "session", session
-    demo = home / "demo"
-    subprocess.run(
-        [BIN / "schedlens", "demo", "--no-open", "-o", demo], check=True, capture_output=True
-    )
-    for folder in sorted(path for path in demo.iterdir() if path.is_dir()):
-        yield f"demo {folder.name}", folder
+    # Those of `schedlens demo`, without its analysis.
+    for name, play in sorted(plays.GAME.plays):
+        simulated.write_folder(play(demo.SEED), home / "demo" / name, label=name)
+        yield f"demo {name}", home / "demo" / name
     if shared is not None:
         for pattern in ("*.etl.xz", "*.dat.xz", "*.pftrace", "*.perfetto-trace"):
             for path in sorted(shared.rglob(pattern)):
