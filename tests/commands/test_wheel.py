@@ -23,7 +23,7 @@ import wine_python
 from conftest import needs_tracing
 from recording_writer import write
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 ROOT = Path(__file__).resolve().parents[2]
 

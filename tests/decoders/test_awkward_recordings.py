@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import BIN, command, needs_tracing
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 # A name that clears the screen and turns the text red on a terminal.
 HOSTILE = "\x1b[2J\x1b[31mowned"

@@ -13,7 +13,7 @@ from decoded import decoded
 from schedlens.load import converted
 from schedlens.record.changes import tracefs_mount
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 EVENTS = (
     "sched:sched_switch,irq:softirq_entry,irq:softirq_exit,"

@@ -14,8 +14,7 @@ import pytest
 import trace_engine
 from conftest import BIN, command
 
-# The page may read from one port only.
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.slow
 
 PAGE = "https://ui.perfetto.dev"
 

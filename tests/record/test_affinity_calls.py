@@ -15,7 +15,7 @@ from conftest import command, needs_tracing
 
 from schedlens.record.changes import tracefs_mount
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from conftest import needs_tracing
 from schedlens.errors import PlanError
 from schedlens.record.buffer_size import BufferSize, parse
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 
 @pytest.mark.parametrize(

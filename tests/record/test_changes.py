@@ -13,7 +13,7 @@ import pytest
 
 from schedlens.record import changes
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 # A mount in a namespace of its own affects nobody else; `%s` is what runs in it.
 ALONE = """

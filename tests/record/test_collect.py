@@ -19,7 +19,7 @@ from schedlens.errors import WorkloadError
 from schedlens.machine import topology
 from schedlens.record import batches
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from schedlens.machine import cgroups, process_groups
 from schedlens.machine.process_groups import Group
 from schedlens.record.linux.followed import Followed
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 
 def proc(folder: Path, cgroups_of: dict[int, str], zombies: tuple[int, ...] = ()) -> Path:

@@ -16,7 +16,7 @@ from collect_command import collect
 from schedlens.commands import cli
 from schedlens.commands.collect import collect as collect_command
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 
 def test_dry_run_prints_the_plan_and_writes_nothing(workload: str, tmp_path: Path) -> None:

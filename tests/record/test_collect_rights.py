@@ -14,7 +14,7 @@ import pytest
 from collect_command import collect, read
 from conftest import needs_tracing
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 SUPPORT = Path(__file__).parents[1] / "support"
 

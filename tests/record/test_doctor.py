@@ -15,7 +15,7 @@ from conftest import command, needs_tracing
 from schedlens.errors import WorkloadError
 from schedlens.record import changes, workload_program
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 
 def doctor(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:

@@ -45,7 +45,7 @@ else:
         perf_package,
     )
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 GIBI = 1 << 30
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import needs_tracing
 from decoded import decoded
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 _SWITCHES = ("-e", "sched:sched_switch,sched:sched_waking,sched:sched_migrate_task")
 _LOAD = ("perf", "bench", "sched", "pipe", "-l", "100")

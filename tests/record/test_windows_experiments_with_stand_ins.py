@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
     from schedlens.collectors import etw
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.slow
 
 __all__ = ["run"]
 
