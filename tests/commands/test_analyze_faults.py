@@ -162,6 +162,9 @@ def test_two_runs_on_one_session_leave_a_whole_result(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     session = copied_session(tmp_path_factory)
+    # Four of its thirteen steps: the others only make it longer.
+    for step in (*session.glob("*-t1?-r1"), *session.glob("*-t20-r1")):
+        shutil.rmtree(step)
     recorded = {path: digest(path) for path in session.rglob("*") if path.is_file()}
     inside = sorted(path.name for path in session.iterdir())
     first = command("analyze", str(session), check=False)
