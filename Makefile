@@ -36,12 +36,15 @@ WITH_PDB := x86_64-pc-windows-msvc
 # would compile 230 of them for 0.2 s.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test quick check setup setup-run setup-test test-packages lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check statistics-check compare-check fuzz fuzz-corpus fuzz-bytes clean
+.PHONY: run test quick check check-python check-rust setup setup-run setup-test rust-targets rust-tests test-packages lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check statistics-check compare-check fuzz fuzz-corpus fuzz-bytes clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
 
-test: setup-test check
+# pip and mypy use one CPU each: what needs only Rust runs meanwhile.
+test:
+	@$(MAKE) --jobs=2 --no-print-directory setup test-packages check-rust
+	@$(MAKE) --jobs=2 --no-print-directory check-python rust-targets rust-tests
 	cargo test --workspace --locked -j2
 	$(BIN)/python tools/fuzz/run.py --seed 1 --runs 100000 --seconds 4
 	$(BIN)/python -m pytest -m "not alone and not release" -n 2 --dist loadfile; parallel=$$?; \
@@ -50,12 +53,16 @@ test: setup-test check
 quick: setup
 	$(BIN)/python -m pytest -m "not alone and not records and not slow" -n 2 --dist loadfile -q
 
-check: setup
+check: check-python check-rust
+
+check-python: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python tools/lint_javascript.py
 	$(BIN)/python tools/lint_workflows.py
+
+check-rust:
 	cargo fmt --all --check
 	cargo fmt --manifest-path tools/fuzz/Cargo.toml --check
 	cargo metadata --locked --format-version 1 --manifest-path tools/fuzz/Cargo.toml >/dev/null
@@ -77,6 +84,13 @@ setup-run: setup
 
 setup-test:
 	@$(MAKE) --jobs=2 --no-print-directory setup test-packages
+	@$(MAKE) --no-print-directory rust-targets
+
+# Builds the tests of the crates.
+rust-tests:
+	cargo test --workspace --locked -j2 --no-run
+
+rust-targets:
 	@rustup target add $(WINDOWS) $(WITH_PDB) 2>/dev/null || echo "no Rust library for $(WINDOWS) or $(WITH_PDB): continuing without it"
 
 test-packages:
