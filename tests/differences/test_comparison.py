@@ -91,7 +91,8 @@ def test_hybrid_and_symmetric_machine_are_compared(tmp_path: Path) -> None:
         simulation = cases.priority(False, 1, machine)
         simulation.run(2_000_000_000)
         simulated.write_folder(simulation, tmp_path / name, label=name)
-    found = compare(tmp_path / "symmetric", tmp_path / "hybrid")
+    quantities = ["ready_threads", "shared_core_pct"]
+    found = compare(tmp_path / "symmetric", tmp_path / "hybrid", quantities=quantities)
     assert Fact("topology", "cores_E", None, "8") in found.machine
     assert Fact("topology", "online_cpus", "16", "24") in found.machine
     # On the symmetric machine background threads are ready about as long as they run.
@@ -109,10 +110,10 @@ def test_steps_of_one_name_are_aligned(tmp_path: Path) -> None:
             compared_recordings.write(tmp_path / side / step, case="parked", seconds=0.4)
     sides = [[tmp_path / side / step for step in steps] for side, steps in (
         ("before", ("one", "two")), ("after", ("two", "three")))]  # fmt: skip
-    by_name = compare(*sides)
+    by_name = compare(*sides, quantities=["shared_core_pct"])
     assert {one.step for one in by_name.differences} == {"two"}
     assert by_name.unmatched == ("one (only A)", "three (only B)")
-    together = compare(*sides, align="all")
+    together = compare(*sides, align="all", quantities=["shared_core_pct"])
     assert {one.step for one in together.differences} == {contrast.ALL_STEPS}
     assert together.unmatched == ()
 
@@ -125,7 +126,8 @@ def test_settings_and_background_processes_that_differ_are_listed(tmp_path: Path
         tmp_path / "b", settings={"microcode": "0x2", "governor": "performance", "smt": "on"},
         process="other.exe",
     )  # fmt: skip
-    facts = {(one.topic, one.key): (one.a, one.b) for one in compare(a, b).machine}
+    found = compare(a, b, quantities=["shared_core_pct"])
+    facts = {(one.topic, one.key): (one.a, one.b) for one in found.machine}
     assert facts["machine", "microcode"] == ("0x1", "0x2")
     assert facts["power", "governor"] == ("powersave", "performance")
     assert ("setting", "smt") not in facts
