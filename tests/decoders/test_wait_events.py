@@ -16,7 +16,7 @@ from conftest import command, needs_tracing
 
 from schedlens.record.changes import tracefs_mount
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 PAGES = 100
 # Everything is read from a disk whose requests the kernel counts in blocks of 512 bytes.

@@ -12,6 +12,8 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, drawn_database
 
+pytestmark = pytest.mark.records
+
 US = 1000
 ROW = re.compile(
     r"\s*(\d+\.\d+) \[(\d+)\]\s+(.*?)\s+(\d+\.\d{3})\s+(\d+\.\d{3})\s+(\d+\.\d{3})\s*$"

@@ -15,7 +15,7 @@ import pytest
 from collect_command import collect
 from conftest import command, needs_tracing
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 MS = 1_000_000
 PROGRAM = Path(__file__).parents[1] / "support" / "linux_faults.py"

@@ -14,7 +14,7 @@ from decoded import decoded
 
 from schedlens.machine import cgroups
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 _EVENTS = "sched:sched_switch,cgroup:cgroup_attach_task"
 # Moves itself into the cgroup, and starts a child there, which prints what the kernel says.

@@ -24,7 +24,7 @@ from schedlens.ask import arrivals
 from schedlens.commands import cli, self_test
 from schedlens.load import scrubbed_file
 
-pytestmark = pytest.mark.records
+pytestmark = pytest.mark.alone
 
 Run = Callable[..., tuple[int, str]]
 

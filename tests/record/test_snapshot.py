@@ -14,7 +14,7 @@ import pytest
 from schedlens.machine import cgroups, settings
 from schedlens.record.linux import runner, snapshot
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 STAT = b"""cpu  100 20 30 4000 50 6 7 8 9 10
 cpu0 60 15 20 2000 25 3 4 5 6 7
