@@ -18,16 +18,21 @@ WITH
   ),
   -- Most slices are far from any unknown time: bins of the window show which.
   bin AS (
-    SELECT trace_id, greatest(1, dur_ns // 4096) AS width_ns FROM span
+    SELECT trace_id, start_ns, end_ns, greatest(1, dur_ns // 4096) AS width_ns FROM span
   ),
   unclear_bin AS MATERIALIZED (
     SELECT DISTINCT
-      trace_id,
-      core,
-      unnest(range(ts // width_ns, (ts + dur - 1) // width_ns + 1)) AS number,
-    FROM core_state
-    JOIN bin USING (trace_id)
-    WHERE unknown > 0 AND busy < 2 AND dur > 0
+      c.trace_id,
+      c.core,
+      -- A short window in a long unknown time would otherwise have bins without end.
+      unnest(range(
+        greatest(c.ts, bin.start_ns) // bin.width_ns,
+        (least(c.ts + c.dur, bin.end_ns) - 1) // bin.width_ns + 1
+      )) AS number,
+    FROM core_state AS c
+    JOIN bin ON bin.trace_id = c.trace_id
+    WHERE c.unknown > 0 AND c.busy < 2 AND c.dur > 0
+      AND c.ts < bin.end_ns AND c.ts + c.dur > bin.start_ns
   ),
   part AS (
     SELECT trace_id, utid, cpu, ts, ts + dur AS end_ns, NOT left_censored AS begins, 'run' AS kind
