@@ -10,13 +10,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from schedlens.replay import (
-    affinities,
     core_speeds,
     cpu_limits,
     frequencies,
     linux_rules,
     pacing,
     pools,
+    recorded_threads,
     sharing,
     spins,
     starving,
@@ -36,10 +36,6 @@ CHARGED_NS = 500
 # A worker that wakes a thread more than this many times as often as its mates leads them; of few
 # mates it also leads with this share of the wakeups and an equal part of the rest.
 LEADS, LEADING_SHARE = 4, 0.5
-# A thread that ran for this share of its time on E cores, and for that long, has EcoQoS if it came
-# there although a whole other core was idle, for this share of its slices. The recording shows only
-# changes of it.
-ECO_SHARE, ECO_NS, ECO_CHOICES = 0.9, 10_000_000, 0.1
 # A wait that ends this soon after its Present returned is the wait of the Present.
 LATE_NS = 100_000
 # Times are on a grid if they differ from it by so much less than the delays differ.
@@ -85,7 +81,7 @@ class _Reader:
         )[0]
         self.duration_ns, self.is_windows = duration, is_windows
         self.done: list[tuple[int, int, float, int]] = []
-        self.programs = self._threads()
+        self.programs = recorded_threads.read(con, trace_id, self.machine, self.is_windows)
         self.states = self._states()
         # When each Present returned, by thread and time of the call.
         self.returns: dict[tuple[int, int], int] = {}
@@ -101,7 +97,9 @@ class _Reader:
         cpus = stranding.Cpus(self.machine, parking)
         for program in self.programs.values():
             self._program(program)
-            self._infer_eco(program, cpus)
+            if self.is_windows:
+                states = self.states.get(program.utid, ())
+                recorded_threads.infer_eco(program, states, self.machine, cpus)
         starved = self._starving(end)
         quantum_ns = windows_rules.quantum_ns(con, trace_id)
         self.recorded = Recorded(
@@ -168,66 +166,6 @@ class _Reader:
                     word = reason and sys.intern(reason)
                     found[utid].append((start, end, sys.intern(state), cpu, word))
         return found
-
-    def _threads(self) -> dict[int, Program]:
-        every = list(range(len(self.machine.numbers)))
-        affinity = {
-            utid: [self.place[cpu] for cpu in cpus if cpu in self.place]
-            for utid, cpus in affinities.longest(self.con, self.trace_id).items()
-        }
-        ideal = dict(
-            self._rows(
-                "SELECT prev_utid, mode(prev_ideal_cpu) FROM context_switch",
-                where=" AND prev_ideal_cpu IS NOT NULL GROUP BY prev_utid",
-            )
-            if self.is_windows
-            # Where it is when the replay begins.
-            else self._rows(
-                "SELECT utid, arg_min(cpu, ts) FROM sched_slice", where=" GROUP BY utid"
-            )
-        )
-        if self.is_windows:
-            # What never leaves its CPU has no record of its ideal one, on which it began if it
-            # could. On an E core it may have begun for its EcoQoS.
-            kinds = [cpu.core_type for cpu in self.machine.machine.cpus]
-            begun = self._rows(
-                "SELECT utid, arg_min(cpu, ts) FROM sched_slice", where=" GROUP BY utid"
-            )
-            for utid, cpu in begun:
-                if cpu in self.place and kinds[self.place[cpu]] != "E":
-                    ideal.setdefault(utid, cpu)
-        usual, default = ("min(priority)", 8) if self.is_windows else ("mode(priority)", 120)
-        seen = dict(
-            self._rows(
-                f"SELECT utid, {usual} FROM sched_slice",
-                where=" AND priority IS NOT NULL GROUP BY utid",
-            )
-        )
-        eco = {
-            utid
-            for utid, qos in self._rows("SELECT utid, new_qos FROM qos_change", "ts")
-            if qos is not None and "eco" in qos.lower()
-        }
-        names = dict(self._rows("SELECT upid, name FROM process"))
-        return {
-            utid: Program(
-                utid,
-                tid,
-                name or str(tid),
-                names.get(upid) or "",
-                upid,
-                priority if priority is not None else seen.get(utid, default),
-                affinity.get(utid) or every,
-                self.place.get(ideal.get(utid, -1)),
-                utid in eco,
-                utid in affinity,
-            )
-            for utid, tid, name, upid, priority in self._rows(
-                "SELECT utid, tid, name, upid, base_priority FROM thread",
-                "utid",
-                " AND NOT is_idle",
-            )
-        }
 
     def _frames(
         self,
@@ -535,25 +473,3 @@ class _Reader:
             # Work and delay are the same in each frame: at the rate of a display it is a grid.
             return any(abs(period * rate / 1e9 - 1) < STEADY for rate in DISPLAY_RATES)
         return bool(off < CLEARLY * spread)
-
-    # The system's rules as far as the recording shows them.
-
-    def _infer_eco(self, program: Program, cpus: stranding.Cpus) -> None:
-        kinds = [cpu.core_type for cpu in self.machine.machine.cpus]
-        if program.ideal is not None and kinds[program.ideal] == "E":
-            # Its ideal processor explains it.
-            return
-        ran = sum(program.running_ns.values())
-        slow = program.running_ns.get("E", 0)
-        if ran < ECO_NS or slow < ECO_SHARE * ran or not self.is_windows:
-            return
-        other = {index for index in program.affinity if kinds[index] != "E"}
-        cores = cpus.cores(other)
-        chosen = free = 0
-        for start, end, state, cpu, _ in self.states.get(program.utid, ()):
-            if state == "running" and cpu in self.place and kinds[self.place[cpu]] == "E":
-                chosen += 1
-                # What began before the recording has shown its choice by the middle of its slice.
-                at = start if start > 0 else (start + end) // 2
-                free += any(cpus.is_free(core, at) for core in cores)
-        program.eco |= free > ECO_CHOICES * chosen
