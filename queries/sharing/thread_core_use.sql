@@ -24,7 +24,7 @@ WITH
     SELECT DISTINCT
       c.trace_id,
       c.core,
-      -- A short window in a long unknown time would otherwise have bins without end.
+      -- Only those of the window: a long unknown time has millions that are as short as these.
       unnest(range(
         greatest(c.ts, bin.start_ns) // bin.width_ns,
         (least(c.ts + c.dur, bin.end_ns) - 1) // bin.width_ns + 1

@@ -67,6 +67,7 @@ WITH
   ),
   -- The reasons for which the records of page faults and of the disk tell more.
   may_be_disk (reason) AS (SELECT 'D' UNION ALL SELECT reason FROM known WHERE cause = 'object'),
+  -- Threads with any such record: the waits of the others need no search for one.
   on_record AS MATERIALIZED (
     SELECT utid
     FROM (SELECT utid FROM fault UNION SELECT utid FROM hard_fault UNION SELECT utid FROM done)

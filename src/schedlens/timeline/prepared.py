@@ -211,7 +211,8 @@ class Timelines:
         try:
             long_ns = _LONG_COLUMNS * widths[0]
             self._fill_parts(trace_id, start, end, long_ns)
-            for width in (prepared := self._worth_preparing(trace_id, end - start, widths)):
+            prepared = self._worth_preparing(trace_id, end - start, widths)
+            for width in prepared:
                 self.con.execute("INSERT INTO tiles.level VALUES (?, ?)", [trace_id, width])
             if prepared:
                 for kind in KINDS:
