@@ -36,7 +36,6 @@ def measured(rounds: int) -> dict[str, list[float]]:
         environment = {
             **os.environ,
             "SCHEDLENS_CACHE_DIR": str(home / "cache"),
-            "PYTHONPYCACHEPREFIX": str(home / "modules"),
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         analyze = [str(BIN / "analyze"), str(trace), "-o", str(home / "out")]
