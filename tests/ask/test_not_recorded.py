@@ -18,7 +18,7 @@ from record.test_collect_rights import as_user, open_folder, paranoid, tracefs_i
 from schedlens.ask import judging
 from schedlens.ask.findings import Scope
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.records
 
 __all__ = ["open_folder"]
 

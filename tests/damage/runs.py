@@ -70,6 +70,8 @@ class Player:
     def source(self, seed: int, format_: str) -> tuple[Source, Answers]:
         """The source of that seed, loaded whole, with what is already answered about it."""
         if self._source is None or self._source[0] != (seed, format_):
+            self.whole_bench.renew()
+            self.bench.renew()
             source = sources.draw(seed, format_, self.folder)
             path = self.folder / f"whole-{source.recording.label}"
             path.write_bytes(source.file.damaged(Plan(), seed))

@@ -14,7 +14,7 @@ import jit_program
 import pytest
 from conftest import command, needs_tracing
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = [pytest.mark.records, pytest.mark.slow]
 
 # Innermost functions by their callers.
 PAIR = re.compile(r"call_(first|second|later);(first|second|later)$")

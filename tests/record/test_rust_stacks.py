@@ -12,7 +12,7 @@ import rust_stack_program
 import script_stacks
 from conftest import command, needs_tracing
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = [pytest.mark.records, pytest.mark.slow]
 
 # In which function each thread waits, and which thread ends that in which function.
 WAITS = {
