@@ -17,7 +17,7 @@ from decoded import decoded
 
 import schedlens
 
-pytestmark = pytest.mark.records
+pytestmark = pytest.mark.alone
 
 # Each function has a frame pointer and its own frame; the system call needs no other library code.
 PROGRAM = """

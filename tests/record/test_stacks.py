@@ -12,7 +12,7 @@ import script_stacks
 import stack_program
 from conftest import command, needs_tracing
 
-pytestmark = [pytest.mark.records, pytest.mark.slow]
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 # What each thread does while it is off its CPU, and who ends that; functions from outer to inner.
 WAITS = {
