@@ -41,14 +41,14 @@ export PYTHONDONTWRITEBYTECODE :=
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
 
-# pip and mypy use one CPU each: what needs only Rust runs meanwhile. Of the three processes that
-# test on two CPUs, one mostly waits for recordings.
+# pip and mypy use one CPU each: what needs only Rust runs meanwhile. Of the four processes that
+# test on two CPUs, one mostly waits for recordings, and others for browsers and commands.
 test:
 	@$(MAKE) --jobs=2 --no-print-directory setup test-packages check-rust
 	@$(MAKE) --jobs=2 --no-print-directory check-python rust-targets rust-tests
 	cargo test --workspace --locked -j2
 	$(BIN)/python tools/fuzz/run.py --seed 1 --runs 100000 --seconds 4
-	$(BIN)/python -m pytest -m "not alone and not release" -n 3 --dist loadfile; parallel=$$?; \
+	$(BIN)/python -m pytest -m "not alone and not release" -n 4 --dist loadfile; parallel=$$?; \
 	$(BIN)/python -m pytest -m "alone and not release" && exit $$parallel
 
 quick: setup
