@@ -317,13 +317,15 @@ def _recovered(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     recovered = sum(row["repaired_switches"] for row in rows)
     if recovered:
         all_switches = sum(row["switches"] for row in rows) + recovered
+        # Exact in both: rounded in one of them, they would contradict each other.
+        part = f"{recovered:,} of {all_switches:,} context switches"
         yield Finding(
             kind="recovered_switches",
             severity="info",
-            title=f"{number(recovered)} of {number(all_switches)} context switches were recovered",
+            title=f"{part} were recovered",
             detail=(
-                f"{recovered:,} of {all_switches:,} context switches came from PERF_RECORD_SWITCH "
-                "because sched_switch missed them; no data was lost."
+                f"{part} came from PERF_RECORD_SWITCH because sched_switch missed them; "
+                "no data was lost."
             ),
             advice=(
                 "Do not use tools that read only sched_switch for these files: their run times are "

@@ -183,12 +183,28 @@ def test_reports_loss_recovered_switches_and_problems(con: duckdb.DuckDBPyConnec
     ]  # fmt: skip
     assert (found[0].cost_ns, found[0].cost_pct, found[0].bound) == (50 * MS, 12.5, "range")
     assert found[1].title == "1 of 2 context switches were recovered"
+    assert found[1].detail.startswith("1 of 2 context switches came from PERF_RECORD_SWITCH")
     assert found[2].detail == "Most often: tick unknown (1 time in 1 recording)."
     # Not recorded means no finding.
     turbo = outcome(con, "turbo_slope")
     assert (turbo.missing, turbo.record_with) == (
         ("frequency changes",), "perf record -a -e power:cpu_frequency",
     )  # fmt: skip
+
+
+def test_counts_of_recovered_switches_are_exact_in_title_and_sentence(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    DrawnTrace(con, [Slice("game/A", 0, 0, 50 * MS)], SIBLINGS, 100 * MS)
+    con.execute(
+        "UPDATE context_switch SET source = 'switch_event' WHERE cpu = 0 AND seq = 0;"
+        "INSERT INTO context_switch SELECT first.* REPLACE (i AS seq, 'switch' AS source) "
+        "FROM (FROM context_switch WHERE cpu = 0 AND seq = 0) AS first, range(10, 1366) AS t(i)"
+    )
+    (found,) = _judge(con, "trace_quality")
+    part = "1 of 1,358 context switches"
+    assert found.title == f"{part} were recovered"
+    assert found.detail.startswith(f"{part} came from PERF_RECORD_SWITCH")
 
 
 def _step(
