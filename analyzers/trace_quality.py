@@ -215,7 +215,9 @@ def _advice(scope: Scope, row: dict[str, Any]) -> str:
     trace_id = row["trace_id"]
     kinds = {
         found["signalled_by"]
-        for found in scope.rows(f"SELECT signalled_by FROM loss WHERE trace_id = {trace_id}")
+        for found in scope.rows(
+            f"SELECT DISTINCT signalled_by FROM loss WHERE trace_id = {trace_id}"
+        )
     }
     if row["events_lost"] or row["buffers_lost"] or kinds - set(_NOT_THE_RECORDER):
         collected = scope.rows(f"SELECT 1 AS one FROM run WHERE trace_id = {trace_id}")

@@ -71,8 +71,8 @@ WITH
       cpu,
       at_ns,
       lead(at_ns) OVER ahead AS end_ns,
-      last_value(in_guest IGNORE NULLS) OVER so_far AS in_guest,
-      last_value(in_host IGNORE NULLS) OVER so_far AS in_host,
+      arg_max(in_guest, at_ns) OVER so_far AS in_guest,
+      arg_max(in_host, at_ns) OVER so_far AS in_host,
     FROM edge
     WINDOW
       ahead AS (PARTITION BY host_trace_id, trace_id, cpu ORDER BY at_ns),

@@ -10,22 +10,22 @@ WITH
       AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
   -- Rows of one idle period that a change of another column split.
-  numbered AS (
+  edge AS (
     SELECT
       *,
-      coalesce(ts <> lag(end_ns) OVER (PARTITION BY trace_id, core ORDER BY ts), true) AS begins,
+      coalesce(ts <> lag(end_ns) OVER sofar, true) AS begins,
+      coalesce(end_ns <> lead(ts) OVER sofar, true) AS ends,
     FROM idle
+    WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts)
   ),
   idle_period AS (
-    SELECT trace_id, core, min(ts) AS ts, max(end_ns) AS end_ns
+    SELECT trace_id, core, ts, CASE WHEN ends THEN end_ns ELSE next_end_ns END AS end_ns
     FROM (
-      SELECT *, count(CASE WHEN begins THEN 1 END) OVER (
-        PARTITION BY trace_id, core ORDER BY ts ROWS UNBOUNDED PRECEDING
-      ) AS spell,
-      FROM numbered
+      SELECT *, lead(end_ns) OVER (PARTITION BY trace_id, core ORDER BY ts) AS next_end_ns
+      FROM edge
+      WHERE begins OR ends
     )
-    GROUP BY trace_id, core, spell
-    HAVING max(end_ns) - min(ts) >= p_min_idle_ns
+    WHERE begins AND CASE WHEN ends THEN end_ns ELSE next_end_ns END - ts >= p_min_idle_ns
   ),
   place AS (
     SELECT trace_id, cpu, core, core_type, from_ns, to_ns
@@ -38,9 +38,10 @@ WITH
     -- If the trace has events of a CPU, the trace decides when that CPU is offline.
     WHERE core IS NOT NULL AND (traced.cpu IS NOT NULL OR online IS NOT FALSE)
   ),
-  -- Changes of each CPU: its parking state, and whether it is offline.
+  -- Changes of each CPU: whether it is unparked, and whether it is offline. The largest of the codes
+  -- so far is that of the last change, which last_value would search backwards from each row.
   turn AS MATERIALIZED (
-    SELECT trace_id, cpu, ts, state AS parked_as, 0 AS offline_step
+    SELECT trace_id, cpu, ts, 2 * ts + (state = 'unparked')::BIGINT AS code, 0 AS offline_step
     FROM parking_spell(p_trace_id)
     WHERE dur > 0
     UNION ALL
@@ -67,8 +68,8 @@ WITH
         trace_id,
         core,
         ts,
-        last_value(idle_from_ns IGNORE NULLS) OVER sofar AS idle_from_ns,
-        last_value(end_ns IGNORE NULLS) OVER sofar AS end_ns,
+        max(idle_from_ns) OVER sofar AS idle_from_ns,
+        max(end_ns) OVER sofar AS end_ns,
       FROM mixed
       WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts, turn ROWS UNBOUNDED PRECEDING)
     )
@@ -94,11 +95,11 @@ WITH
   ),
   usable AS (
     SELECT
-      *,
-      last_value(parked_as IGNORE NULLS) OVER sofar AS state,
+      * EXCLUDE (code),
+      (max(code) OVER sofar & 1) = 1 AS unparked,
       sum(offline_step) OVER sofar > 0 AS offline,
     FROM (
-      SELECT trace_id, cpu, ts, parked_as, offline_step, 0 AS turn, NULL AS core, NULL AS core_type,
+      SELECT trace_id, cpu, ts, code, offline_step, 0 AS turn, NULL AS core, NULL AS core_type,
         NULL AS end_ns, NULL AS idle_ns,
       FROM turn
       UNION ALL
@@ -120,8 +121,8 @@ SELECT
   -- Length of the whole idle period, including parked parts, ns. (at least)
   any_value(idle_ns)::BIGINT AS idle_ns,
   -- Its logical CPUs that are online and not parked.
-  list_sort(list(DISTINCT cpu)) AS cpus,
+  list_sort(list(cpu)) AS cpus,
 FROM usable
-WHERE state = 'unparked' AND NOT offline AND end_ns > ts
+WHERE unparked AND NOT offline AND end_ns > ts
 GROUP BY trace_id, core, ts, end_ns
 ORDER BY trace_id, core, ts;

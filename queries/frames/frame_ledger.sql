@@ -103,9 +103,11 @@ WITH
       kind,
       turn,
       ts,
-      last_value(utid IGNORE NULLS) OVER sofar AS utid,
-      last_value(slice_end IGNORE NULLS) OVER sofar AS slice_end,
-      last_value(hit_end IGNORE NULLS) OVER sofar AS hit_end,
+      -- Intervals of one kind do not overlap, so the last one ends last; last_value would search
+      -- backwards from each row.
+      arg_max(utid, ts) OVER sofar AS utid,
+      max(slice_end) OVER sofar AS slice_end,
+      max(hit_end) OVER sofar AS hit_end,
     FROM (
       SELECT trace_id, cpu, kind, ts, 0 AS turn, utid, end_ns AS slice_end, NULL AS hit_end
       FROM state, (SELECT unnest(['interrupt', 'unclear']) AS kind)
@@ -172,12 +174,12 @@ WITH
     SELECT
       ts,
       lead(ts) OVER sofar AS end_ns,
-      last_value(segment_id IGNORE NULLS) OVER sofar AS segment_id,
-      last_value(state_id IGNORE NULLS) OVER sofar AS state_id,
-      last_value(hindered_id IGNORE NULLS) OVER sofar AS hindered_id,
-      coalesce(ts < last_value(shared_end IGNORE NULLS) OVER sofar, false) AS is_shared,
-      coalesce(ts < last_value(hit_end IGNORE NULLS) OVER sofar, false) AS is_interrupted,
-      coalesce(ts < last_value(unclear_end IGNORE NULLS) OVER sofar, false) AS is_unclear,
+      arg_max(segment_id, ts) OVER sofar AS segment_id,
+      arg_max(state_id, ts) OVER sofar AS state_id,
+      arg_max(hindered_id, ts) OVER sofar AS hindered_id,
+      coalesce(ts < max(shared_end) OVER sofar, false) AS is_shared,
+      coalesce(ts < max(hit_end) OVER sofar, false) AS is_interrupted,
+      coalesce(ts < max(unclear_end) OVER sofar, false) AS is_unclear,
     FROM edge
     WINDOW sofar AS (PARTITION BY upid, utid ORDER BY ts ROWS UNBOUNDED PRECEDING)
   ),

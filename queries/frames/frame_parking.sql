@@ -33,10 +33,10 @@ WITH
       sign,
       id,
       row_number() OVER sofar AS number,
-      coalesce(last_value(parked IGNORE NULLS) OVER sofar, 0)
+      coalesce(arg_max(parked, ts) OVER sofar, 0)
         * (lead(ts) OVER sofar - ts) AS parked_ns,
       -- Nothing is known before the recording.
-      coalesce(last_value(unknown IGNORE NULLS) OVER sofar, 1)
+      coalesce(arg_max(unknown, ts) OVER sofar, 1)
         * (lead(ts) OVER sofar - ts) AS unknown_ns,
     FROM stream
     WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts ROWS UNBOUNDED PRECEDING)

@@ -50,7 +50,7 @@ WITH
   during AS (
     SELECT *
     FROM (
-      SELECT *, last_value(id IGNORE NULLS) OVER sofar AS path_id
+      SELECT *, arg_max(id, ts) OVER sofar AS path_id
       FROM (
         SELECT on_path.upid, cut.utid, out_ns AS ts, 0 AS turn, NULL AS id, trace_id, cpu,
           end_reason, in_ns, in_cpu,

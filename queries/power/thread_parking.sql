@@ -29,8 +29,8 @@ WITH
         utid,
         dur,
         ready_ns,
-        last_value(parked IGNORE NULLS) OVER sofar AS level,
-        last_value(unknown IGNORE NULLS) OVER sofar AS unknown,
+        arg_max(parked, ts) OVER sofar AS level,
+        arg_max(unknown, ts) OVER sofar AS unknown,
       FROM (
         SELECT trace_id, ts, 0 AS turn, parked, unknown, NULL AS utid, NULL AS dur,
           NULL AS ready_ns,

@@ -12,10 +12,11 @@ WITH
       c.trace_id,
       greatest(c.ts, start_ns) AS ts,
       least(c.ts + c.dur, end_ns) AS end_ns,
-      CASE WHEN c.busy > 1 THEN least(c.threads, c.busy - 1) ELSE 0 END AS spare,
+      least(c.threads, c.busy - 1) AS spare,
     FROM core_state AS c
     JOIN span ON span.trace_id = c.trace_id
-    WHERE c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
+    WHERE c.busy > 1 AND c.threads > 0
+      AND c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
   ),
   usable AS (
     SELECT
@@ -24,6 +25,7 @@ WITH
       least(idle.ts + idle.dur, end_ns) AS end_ns,
     FROM whole_idle_core(p_trace_id, 0) AS idle
     JOIN span ON span.trace_id = idle.trace_id
+    SEMI JOIN piece ON piece.trace_id = idle.trace_id
     WHERE idle.ts < span.end_ns AND idle.ts + idle.dur > span.start_ns
   ),
   edge AS (

@@ -8,13 +8,23 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
-  unclear AS (
-    -- With two CPUs busy, the thread has a busy sibling whatever a third CPU does.
-    SELECT trace_id, core, ts, unknown > 0 AND busy < 2 AS is_unknown
+  -- Periods in which the state of a sibling is unknown, and how much of that came before each. With
+  -- two CPUs busy, the thread has a busy sibling whatever a third CPU does.
+  unclear AS MATERIALIZED (
+    SELECT
+      trace_id,
+      core,
+      ts,
+      ts + dur AS end_ns,
+      coalesce(
+        sum(dur) OVER (
+          PARTITION BY trace_id, core ORDER BY ts
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        0
+      ) AS before_ns,
     FROM core_state
-    SEMI JOIN (SELECT DISTINCT trace_id, core FROM core_state WHERE unknown > 0 AND dur > 0)
-      USING (trace_id, core)
-    WHERE dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    WHERE unknown > 0 AND busy < 2 AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
   -- Most slices are far from any unknown time: bins of the window show which.
   bin AS (
@@ -27,12 +37,11 @@ WITH
       -- Only those of the window: a long unknown time has millions that are as short as these.
       unnest(range(
         greatest(c.ts, bin.start_ns) // bin.width_ns,
-        (least(c.ts + c.dur, bin.end_ns) - 1) // bin.width_ns + 1
+        (least(c.end_ns, bin.end_ns) - 1) // bin.width_ns + 1
       )) AS number,
-    FROM core_state AS c
+    FROM unclear AS c
     JOIN bin ON bin.trace_id = c.trace_id
-    WHERE c.unknown > 0 AND c.busy < 2 AND c.dur > 0
-      AND c.ts < bin.end_ns AND c.ts + c.dur > bin.start_ns
+    WHERE c.ts < bin.end_ns AND c.end_ns > bin.start_ns
   ),
   part AS (
     SELECT trace_id, utid, cpu, ts, ts + dur AS end_ns, NOT left_censored AS begins, 'run' AS kind
@@ -76,39 +85,31 @@ WITH
         OR (trace_id, core, (to_ns - 1) // width_ns) IN (FROM unclear_bin)
       )
   ),
-  -- One stream contains the changes of unknown state and the starts (sign -1) and ends (1) of
-  -- slices. The unknown time up to an end minus that up to its start is exact.
-  stream AS (
-    SELECT trace_id, core, ts, is_unknown, 0 AS sign,
-      NULL AS utid, NULL AS cpu, NULL AS core_type, NULL AS efficiency_class,
-    FROM unclear
-    UNION ALL
-    SELECT trace_id, core, unnest([from_ns, to_ns]), NULL, unnest([-1, 1]),
-      utid, cpu, core_type, efficiency_class,
-    FROM near
-  ),
-  level AS (
-    SELECT
-      * EXCLUDE (is_unknown),
-      row_number() OVER sofar AS number,
-      CASE WHEN last_value(is_unknown IGNORE NULLS) OVER sofar THEN lead(ts) OVER sofar - ts
-        ELSE 0 END AS unknown_ns,
-    FROM stream
-    WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
-  ),
+  -- The unknown time up to the end of a slice minus that up to its start is exact. What the last
+  -- period contains is the largest so far; an ASOF join compares all rows with all if it expects few.
   sibling_unknown AS (
-    SELECT utid, cpu, core_type, efficiency_class, sum(sign * before_ns)::BIGINT AS unknown_ns
+    SELECT
+      utid,
+      cpu,
+      core_type,
+      efficiency_class,
+      sum(sign * (before_ns + least(ts, end_ns) - unclear_ns))::BIGINT AS unknown_ns,
     FROM (
       SELECT
-        *,
-        coalesce(
-          sum(unknown_ns) OVER (
-            PARTITION BY trace_id, core ORDER BY number
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-          ),
-          0
-        ) AS before_ns,
-      FROM level
+        * EXCLUDE (before_ns, end_ns, unclear_ns),
+        max(before_ns) OVER sofar AS before_ns,
+        max(end_ns) OVER sofar AS end_ns,
+        max(unclear_ns) OVER sofar AS unclear_ns,
+      FROM (
+        SELECT trace_id, core, ts, 0 AS sign, before_ns, end_ns, ts AS unclear_ns,
+          NULL AS utid, NULL AS cpu, NULL AS core_type, NULL AS efficiency_class,
+        FROM unclear
+        UNION ALL
+        SELECT trace_id, core, unnest([from_ns, to_ns]), unnest([-1, 1]), NULL, NULL, NULL,
+          utid, cpu, core_type, efficiency_class,
+        FROM near
+      )
+      WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
     )
     WHERE sign <> 0
     GROUP BY utid, cpu, core_type, efficiency_class

@@ -22,12 +22,13 @@ WITH
     FROM slice
     WHERE prev_cpu IS DISTINCT FROM cpu
   ),
-  -- A sum for each edge instead of one up to each slice: a thread may have millions of slices. Read
+  -- A sum for each move instead of one up to each slice: a thread may have millions of slices. Behind
+  -- an edge that is no move, nothing is timed. Read
   -- from the table, since DuckDB compares all rows with all if it expects few after filters.
   spent AS (
     SELECT place.utid, place.ts, sum(s.dur)::BIGINT AS run_ns
     FROM sched_slice AS s
-    ASOF JOIN (SELECT DISTINCT utid, ts, end_ns FROM edge) AS place
+    ASOF JOIN (SELECT DISTINCT utid, ts, end_ns FROM edge WHERE is_move) AS place
       ON place.utid = s.utid AND place.ts <= s.ts
     WHERE s.ts < place.end_ns AND (p_trace_id IS NULL OR s.trace_id = p_trace_id)
     GROUP BY place.utid, place.ts
@@ -39,7 +40,7 @@ WITH
       lag(edge.ts) OVER own AS from_ns,
       lag(spent.run_ns) OVER own AS run_ns,
     FROM edge
-    JOIN spent ON spent.utid = edge.utid AND spent.ts = edge.ts
+    LEFT JOIN spent ON spent.utid = edge.utid AND spent.ts = edge.ts
     -- At the same time as the next one, a slice has no length; the first one has no CPU before it.
     WINDOW own AS (PARTITION BY edge.utid ORDER BY edge.ts, edge.dur, edge.is_move)
   )

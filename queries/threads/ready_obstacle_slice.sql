@@ -20,6 +20,11 @@ WITH
     JOIN thread_state AS t
       ON t.utid = open.utid AND t.ts = open.end_ns AND t.state = 'unknown' AND t.dur > 0
   ),
+  lost AS (
+    SELECT trace_id, cpu, ts, dur
+    FROM cpu_state
+    WHERE state = 'unknown' AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+  ),
   -- Idle intervals too short to count that lost records cut off: they may have been long enough.
   cut AS (
     SELECT
@@ -27,17 +32,15 @@ WITH
       ts,
       max(end_ns) OVER (PARTITION BY trace_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS end_ns,
     FROM (
-      SELECT c.trace_id, c.ts, max(c.ts + c.dur) AS end_ns
-      FROM cpu_state AS c
-      JOIN (
-        SELECT trace_id, cpu, unnest([ts, ts + dur]) AS edge_ns, unnest([true, false]) AS follows
-        FROM cpu_state
-        WHERE state = 'unknown' AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
-      ) AS lost
-        ON lost.trace_id = c.trace_id AND lost.cpu = c.cpu
-        AND lost.edge_ns = CASE WHEN lost.follows THEN c.ts + c.dur ELSE c.ts END
-      WHERE c.state = 'idle' AND c.dur < p_min_idle_ns
-      GROUP BY c.trace_id, c.ts
+      SELECT trace_id, ts, max(ts + dur) AS end_ns
+      FROM cpu_state
+      WHERE state = 'idle' AND dur < p_min_idle_ns
+        -- Two lookups: one join on either edge would compare each pair of a CPU.
+        AND (
+          (trace_id, cpu, ts + dur) IN (SELECT (trace_id, cpu, ts) FROM lost)
+          OR (trace_id, cpu, ts) IN (SELECT (trace_id, cpu, ts + dur) FROM lost)
+        )
+      GROUP BY trace_id, ts
     )
   ),
   part AS NOT MATERIALIZED (

@@ -13,7 +13,7 @@ import pytest
 from simulated import simulated_database
 from tiled_recording import tile
 
-from schedlens.ask import catalog
+from schedlens.ask import blank_database, catalog
 from schedlens.load import schema
 from schedlens.simulate import cases
 
@@ -28,6 +28,22 @@ QUESTIONS = (
 )  # fmt: skip
 # Order conditions answered by comparing every row with every other.
 LOOPS = {"NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "IE_JOIN"}
+
+# Views whose windows search backwards for a value, and why they never search far.
+SEARCHES_BACK = {
+    "background_running": "each switch gives all values of its thread",
+    "core_choice": "two of three rows are the ends of slices",
+}
+# CPU 0 is idle and unknown in turn, and a thread is ready at the beginning.
+DAMAGED = (
+    "INSERT INTO trace BY NAME SELECT 1 AS trace_id, 'damaged' AS label, 'perf' AS source, "
+    "0 AS first_ns, 10000::BIGINT * $rows AS duration_ns, 1 AS schema_version, '' AS tool_version",
+    "INSERT INTO cpu_state BY NAME SELECT 1 AS trace_id, 0 AS cpu, 10000 * i AS ts, 10000 AS dur, "
+    "CASE WHEN i % 2 = 0 THEN 'idle' ELSE 'unknown' END AS state FROM range($rows) AS t(i)",
+    "INSERT INTO ready_slice BY NAME SELECT 1 AS trace_id, 1 AS utid, 0 AS ts, 100 AS dur, "
+    "0 AS ready_ts, false AS throttled, false AS cgroup_throttled, false AS idle_exit, "
+    "100 AS idle_ns, false AS unknown_available, true AS affinity_known",
+)
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +106,27 @@ def test_no_query_plan_is_quadratic(files: list[Path], form: str) -> None:
         if name in LOOPS and any(sign in conditions for sign in ("<", ">"))
     ]
     assert loops == []
+
+
+def test_ready_obstacles_of_a_damaged_recording_take_linear_time(tmp_path: Path) -> None:
+    made = []
+    for rows in (20_000, 80_000):
+        made.append(tmp_path / f"{rows}.duckdb")
+        blank_database.place(made[-1])
+        with duckdb.connect(str(made[-1])) as con:
+            for sql in DAMAGED:
+                con.execute(sql, {"rows": rows} if "$rows" in sql else None)
+    once, more = (duckdb.connect(str(file), read_only=True) for file in made)
+    with once, more:
+        for _ in range(3):
+            short, long = (_spent(con, "ready_obstacle_slice") for con in (once, more))
+            if long <= 6 * short + 0.05:
+                break
+        else:
+            pytest.fail(f"{short:.2f} s, and {long:.2f} s for four times the rows")
+
+
+def test_no_window_searches_far_backwards_for_a_value() -> None:
+    # DuckDB finds the last value that is not null by going backwards from each row.
+    found = {query.full_name for query in catalog.load_all() if "IGNORE NULLS" in query.sql}
+    assert found == set(SEARCHES_BACK)

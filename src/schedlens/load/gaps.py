@@ -156,7 +156,7 @@ WITH
     WHERE trace_id = $trace_id
   ),
   touched AS (
-    SELECT state.rowid AS row, state.*, state.ts + state.dur AS end_ns
+    SELECT state.rowid AS row, utid, ts, ts + dur AS end_ns, state
     FROM thread_state AS state, hull, facts
     WHERE state.trace_id = $trace_id
       AND state.state <> 'running'
@@ -186,15 +186,17 @@ WITH
       ON unlisted.utid = touched.utid AND unlisted.first_ns = touched.ts
     WHERE greatest(touched.ts, first_gap.start_ns) < least(touched.end_ns, last_gap.end_ns)
   ),
+  -- Only here something is left behind the gap, and it matters how the period ended.
+  outlasting AS (FROM bounded WHERE gap_end_ns < end_ns),
   -- A ready thread that is woken has run and waited since.
   rewoken AS (
-    SELECT bounded.row, woken.ts
-    FROM bounded
+    SELECT outlasting.row, woken.ts
+    FROM outlasting
     ASOF JOIN (
       SELECT utid, ts FROM wakeup WHERE trace_id = $trace_id AND kind <> 'wakeup'
     ) AS woken
-      ON woken.utid = bounded.utid AND woken.ts <= bounded.end_ns
-    WHERE bounded.state = 'ready' AND woken.ts > bounded.gap_ns
+      ON woken.utid = outlasting.utid AND woken.ts <= outlasting.end_ns
+    WHERE outlasting.state = 'ready' AND woken.ts > outlasting.gap_ns
   ),
   -- A wakeup during the slice before a wait may have made the thread ready where it left its CPU:
   -- whether it was effective shows when the thread is switched in, which the gap may hide.
@@ -207,33 +209,34 @@ WITH
       SELECT utid, ts FROM wakeup WHERE trace_id = $trace_id AND NOT effective
     ) AS woken
       ON woken.utid = bounded.utid AND woken.ts <= bounded.ts
-    WHERE bounded.state = 'waiting' AND before.state = 'running' AND woken.ts >= before.ts
+    WHERE bounded.state = 'waiting' AND bounded.gap_ns > bounded.ts
+      AND before.state = 'running' AND woken.ts >= before.ts
   ),
   -- How it was woken at the end of the period: `wakeup_new` is the first wakeup of a thread, so any
   -- other one shows that it has run and waited since.
   woken_as AS (
-    SELECT bounded.row, any_value(wakeup.kind) AS kind
-    FROM bounded
-    JOIN wakeup ON wakeup.utid = bounded.utid AND wakeup.ts = bounded.end_ns
-    WHERE bounded.state = 'new' AND wakeup.effective
-    GROUP BY bounded.row
+    SELECT outlasting.row, any_value(wakeup.kind) AS kind
+    FROM outlasting
+    JOIN wakeup ON wakeup.utid = outlasting.utid AND wakeup.ts = outlasting.end_ns
+    WHERE outlasting.state = 'new' AND wakeup.effective
+    GROUP BY outlasting.row
   ),
   -- A thread that is woken and switched in at one time is ready for no time.
   woken_at_end AS (
-    SELECT DISTINCT bounded.row
-    FROM bounded
-    JOIN wakeup ON wakeup.utid = bounded.utid AND wakeup.ts = bounded.end_ns
-    WHERE bounded.state <> 'ready'
+    SELECT DISTINCT outlasting.row
+    FROM outlasting
+    JOIN wakeup ON wakeup.utid = outlasting.utid AND wakeup.ts = outlasting.end_ns
+    WHERE outlasting.state <> 'ready'
   ),
   followed AS (
     SELECT
-      bounded.row,
+      outlasting.row,
       bool_or(next.state = 'ready' OR woken_at_end.row IS NOT NULL) AS by_wakeup,
       bool_or(next.state = 'running' AND woken_at_end.row IS NULL) AS by_switch_in,
-    FROM bounded
-    JOIN thread_state AS next ON next.utid = bounded.utid AND next.ts = bounded.end_ns
-    LEFT JOIN woken_at_end ON woken_at_end.row = bounded.row
-    GROUP BY bounded.row
+    FROM outlasting
+    JOIN thread_state AS next ON next.utid = outlasting.utid AND next.ts = outlasting.end_ns
+    LEFT JOIN woken_at_end ON woken_at_end.row = outlasting.row
+    GROUP BY outlasting.row
   )
 SELECT
   bounded.row,
@@ -243,11 +246,6 @@ SELECT
   greatest(bounded.gap_end_ns, coalesce(rewoken.ts, bounded.gap_end_ns)) AS gap_end_ns,
   bounded.end_ns,
   bounded.state,
-  bounded.cpu,
-  bounded.reason,
-  bounded.waker_utid,
-  bounded.left_censored,
-  bounded.right_censored,
   CASE
     -- Wakeups alone do not show what a thread did in between.
     WHEN NOT has_switches THEN 'unknown'
@@ -276,22 +274,17 @@ LEFT JOIN woken_before USING (row)
 LEFT JOIN woken_as USING (row)
 """
 
-_CUT_PERIODS = """
+# Three statements, so that the second, which may add millions of rows, is not part of a join.
+_CUT_PERIODS = (
+    """
 INSERT INTO thread_state BY NAME
-SELECT
-  $trace_id AS trace_id,
-  utid,
-  ts,
-  gap_ns - ts AS dur,
-  state,
-  cpu,
-  reason,
-  waker_utid,
-  left_censored,
-  true AS right_censored,
-FROM doubtful_period
-WHERE state <> 'unknown' AND gap_ns > ts
-UNION ALL BY NAME
+SELECT whole.* REPLACE (gap_ns - whole.ts AS dur, true AS right_censored)
+FROM thread_state AS whole
+JOIN doubtful_period AS period ON period.row = whole.rowid
+WHERE period.state <> 'unknown' AND gap_ns > period.ts
+""",
+    """
+INSERT INTO thread_state BY NAME
 SELECT
   $trace_id AS trace_id,
   utid,
@@ -302,12 +295,22 @@ SELECT
   true AS left_censored,
   true AS right_censored,
 FROM doubtful_period
-UNION ALL BY NAME
-SELECT $trace_id AS trace_id, utid, gap_end_ns AS ts, end_ns - gap_end_ns AS dur, after AS state,
-  true AS left_censored, right_censored
-FROM doubtful_period
+""",
+    """
+INSERT INTO thread_state BY NAME
+SELECT
+  $trace_id AS trace_id,
+  period.utid,
+  gap_end_ns AS ts,
+  end_ns - gap_end_ns AS dur,
+  after AS state,
+  true AS left_censored,
+  whole.right_censored,
+FROM doubtful_period AS period
+JOIN thread_state AS whole ON whole.rowid = period.row
 WHERE after <> 'unknown' AND end_ns > gap_end_ns
-"""
+""",
+)
 
 _SLICES = """
 CREATE OR REPLACE TEMP TABLE doubtful_slice AS
@@ -399,13 +402,17 @@ _FORGET_CPU = """
 UPDATE sched_slice
 SET prev_cpu = NULL
 FROM (
-  SELECT DISTINCT slice.rowid AS row
+  SELECT DISTINCT slice.row
   FROM (
     SELECT utid, ts + dur AS end_ns
     FROM thread_state
     WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
   ) AS lost
-  ASOF JOIN sched_slice AS slice ON slice.utid = lost.utid AND slice.ts >= lost.end_ns
+  ASOF JOIN (
+    SELECT rowid AS row, utid, ts, prev_cpu FROM sched_slice WHERE NOT is_idle
+  ) AS slice
+    ON slice.utid = lost.utid AND slice.ts >= lost.end_ns
+  WHERE slice.prev_cpu IS NOT NULL
 ) AS doubtful
 WHERE sched_slice.rowid = doubtful.row
 """
@@ -477,8 +484,9 @@ def _apply_gaps(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> N
     con.execute(_BINS, bins)
     con.execute(_WAKEUPS, parameters)
     con.execute(_PERIODS, {**parameters, **bins})
+    for sql in _CUT_PERIODS:
+        con.execute(sql, parameters if "$trace_id" in sql else None)
     con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM doubtful_period)")
-    con.execute(_CUT_PERIODS, parameters)
     con.execute(_SLICES, {**parameters, **bins})
     con.execute(_FORGET_REASONS, parameters)
     con.execute(_FORGET_READY)

@@ -10,6 +10,42 @@ from schedlens.timeline.prepared import Timelines
 
 _COUNTERS = "SELECT DISTINCT counter FROM counter_delta WHERE trace_id = $one ORDER BY counter"
 
+# The page draws each of them over the lanes. Losses that touch are one, and of millions the longest
+# are drawn: the lanes show the time of the others as unknown.
+_MOST_GAPS = 5_000
+_GAPS = """
+WITH
+  numbered AS (
+    SELECT
+      cpu,
+      start_ns,
+      end_ns,
+      coalesce(start_ns > max(end_ns) OVER (
+        PARTITION BY cpu ORDER BY start_ns, end_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      ), true) AS begins,
+    FROM loss
+    WHERE trace_id = $one AND start_ns IS NOT NULL AND end_ns > start_ns
+  ),
+  island AS (
+    SELECT
+      *,
+      count(CASE WHEN begins THEN 1 END) OVER (
+        PARTITION BY cpu ORDER BY start_ns, end_ns ROWS UNBOUNDED PRECEDING
+      ) AS number,
+    FROM numbered
+  ),
+  merged AS (
+    SELECT cpu, min(start_ns) AS start_ns, max(end_ns) AS end_ns
+    FROM island
+    GROUP BY cpu, number
+    ORDER BY max(end_ns) - min(start_ns) DESC, min(start_ns), cpu
+    LIMIT $most
+  )
+FROM merged
+ORDER BY start_ns, cpu
+"""
+
 
 def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
     """Everything that the page needs before it asks for lanes, as JSON values.
@@ -67,10 +103,7 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
             )
         ),
         "states": keys.states([(row["key"], row["reason"]) for row in waiting]),
-        "gaps": rows(
-            "SELECT cpu, start_ns, end_ns FROM loss WHERE trace_id = $one "
-            "AND start_ns IS NOT NULL AND end_ns > start_ns ORDER BY start_ns, cpu"
-        ),
+        "gaps": table(timelines, _GAPS, {**one, "most": _MOST_GAPS}),
         "counters": counters,
         "findings": rows(
             "SELECT finding_id AS id, kind, title, trace_id, utid, cpu, start_ns, end_ns "
