@@ -171,6 +171,10 @@ def remove(path: Path) -> None:
 def open_database(path: Path) -> duckdb.DuckDBPyConnection:
     """Opens the database at `path`, or in the session folder `path`, read-only."""
     file = path / "analysis.duckdb" if path.is_dir() else path
+    if not path.exists():
+        raise NothingToReadError(
+            f"{path} does not exist: name a session folder, or an analysis.duckdb from `analyze`"
+        )
     if not file.exists():
         raise NothingToReadError(f"{file} does not exist: create it with `analyze {path}`")
     try:
