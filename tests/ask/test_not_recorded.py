@@ -179,7 +179,7 @@ def test_truncated_recording_without_switches_explains_exit_1(tmp_path: Path) ->
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     # One for each CPU that has a record in what is left.
-    assert re.match(r"analyze: not all was read: perf\.data has [12] truncated parts?\b", line)
+    assert re.match(r"analyze: not all was read: perf\.data has \d+ truncated parts?\b", line)
     # Loss has its own message, also without switches.
     assert re.search(r"\bgaps? in the window", done.stdout)
 
