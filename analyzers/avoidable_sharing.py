@@ -38,7 +38,8 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The recording with most avoidable sharing, or a conclusion."""
     # Idle periods of cores count from the default length on, as in the report.
     rows = scope.rows(_MATCHED.format(asked=scope.call("avoidable_sharing_total")))
-    bound = _bound(scope)
+    # Without a shared core, idle ones cannot have been of use.
+    bound = _bound(scope) if any(row["shared_ns"] for row in rows) else None
     if bound:
         yield bound
     above = [r for r in rows if r["dur_ns"] and 100 * r["any_type_ns"] >= WARNING_PCT * r["dur_ns"]]

@@ -26,22 +26,39 @@ WITH
     WHERE state = 'unknown' AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
   -- Idle intervals too short to count that lost records cut off: they may have been long enough.
+  short_idle AS MATERIALIZED (
+    SELECT trace_id, ts, max(ts + dur) AS end_ns
+    FROM cpu_state
+    WHERE state = 'idle' AND dur < p_min_idle_ns
+      -- Two lookups: one join on either edge would compare each pair of a CPU.
+      AND (
+        (trace_id, cpu, ts + dur) IN (SELECT (trace_id, cpu, ts) FROM lost)
+        OR (trace_id, cpu, ts) IN (SELECT (trace_id, cpu, ts + dur) FROM lost)
+      )
+    GROUP BY trace_id, ts
+  ),
   cut AS (
     SELECT
       trace_id,
       ts,
       max(end_ns) OVER (PARTITION BY trace_id ORDER BY ts ROWS UNBOUNDED PRECEDING) AS end_ns,
-    FROM (
-      SELECT trace_id, ts, max(ts + dur) AS end_ns
-      FROM cpu_state
-      WHERE state = 'idle' AND dur < p_min_idle_ns
-        -- Two lookups: one join on either edge would compare each pair of a CPU.
-        AND (
-          (trace_id, cpu, ts + dur) IN (SELECT (trace_id, cpu, ts) FROM lost)
-          OR (trace_id, cpu, ts) IN (SELECT (trace_id, cpu, ts + dur) FROM lost)
-        )
-      GROUP BY trace_id, ts
-    )
+    FROM short_idle
+  ),
+  -- Most parts are far from all of these: bins show which, without a search.
+  bin AS (
+    -- Of the recording: a window may be all time that there is.
+    SELECT
+      trace_id,
+      greatest(1, coalesce(duration_ns - coalesce(first_ns, 0), 1::BIGINT << 40) // 65536)
+        AS width_ns,
+    FROM trace
+  ),
+  cut_bin AS MATERIALIZED (
+    SELECT DISTINCT
+      trace_id,
+      unnest(range(ts // width_ns, greatest(ts, end_ns - 1) // width_ns + 1)) AS number,
+    FROM short_idle
+    JOIN bin USING (trace_id)
   ),
   part AS NOT MATERIALIZED (
     SELECT
@@ -63,13 +80,23 @@ WITH
     WHERE r.entered_cpu IS NULL
   ),
   -- Only short idle intervals: longer ones count whether they are cut off or not.
+  near AS (
+    SELECT part.utid, part.trace_id, part.ts, part.ts + part.dur AS end_ns
+    FROM part
+    JOIN bin USING (trace_id)
+    SEMI JOIN short_idle USING (trace_id)
+    WHERE dur > 0 AND (idle_ns < p_min_idle_ns OR parked_ns < p_min_idle_ns)
+      AND (
+        dur > width_ns
+        OR (trace_id, ts // width_ns) IN (FROM cut_bin)
+        OR (trace_id, (ts + dur - 1) // width_ns) IN (FROM cut_bin)
+      )
+  ),
   short AS (
     SELECT DISTINCT r.utid, r.ts
-    FROM part AS r
-    SEMI JOIN cut ON cut.trace_id = r.trace_id
-    ASOF JOIN cut ON cut.trace_id = r.trace_id AND cut.ts < r.ts + r.dur
-    WHERE r.dur > 0 AND cut.end_ns > r.ts
-      AND (r.idle_ns < p_min_idle_ns OR r.parked_ns < p_min_idle_ns)
+    FROM near AS r
+    ASOF JOIN cut ON cut.trace_id = r.trace_id AND cut.ts < r.end_ns
+    WHERE cut.end_ns > r.ts
   ),
   judged AS (
     SELECT
