@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pytest
 import report_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from prepared_database import prepare
 
 from schedlens.ask import catalog, findings, judging
@@ -30,6 +31,7 @@ from schedlens.report.sections import Answer, chapters
 pytestmark = pytest.mark.slow
 
 MEGABYTE = 1_000_000
+MS = 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -287,6 +289,29 @@ def test_time_of_equal_programs_is_added_up_under_one_name() -> None:
     assert [(row["process"], row["run_ns"], row["processes"]) for row in found] == [
         ("python", 5, 2), ("bash", 4, 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_first_sentence_is_a_lower_bound_if_records_were_lost(tmp_path: Path, lost: bool) -> None:
+    with drawn_database() as con:
+        ran = Slice("game/A", 0, 10 * MS, 40 * MS, ready=5 * MS)
+        trace = DrawnTrace(con, [ran], [Cpu(0, 0, 0), Cpu(1, 1, 0)], 100 * MS)
+        trace.add("ready_slice", utid=trace.utid("game/A"), ts=5 * MS, dur=5 * MS, ready_ts=5 * MS,
+                  throttled=False, cgroup_throttled=False, idle_exit=False, affinity_known=True,
+                  unknown_available=False)  # fmt: skip
+        if lost:
+            con.execute("UPDATE cpu_state SET state = 'unknown' WHERE cpu = 1")
+        report.write(con, tmp_path / "report.html")
+    shown = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["findings"]
+    text = " ".join(shown["verdict"]["lines"]).replace("\N{NO-BREAK SPACE}", " ")
+    if lost:
+        assert "2 CPUs ran threads for at least 20 % of their time (50 % is unknown): " in text
+        assert "Threads were ready for at least 5 ms in total" in text
+        assert "waited longest, at least 5 ms." in text
+    else:
+        assert "2 CPUs ran threads for 20 % of their time: " in text
+        assert "Threads were ready for 5 ms in total" in text
+        assert "at least" not in text
 
 
 def test_empty_database_still_makes_a_report(tmp_path: Path) -> None:

@@ -104,8 +104,8 @@ def code_name(frame: str, own: str | None) -> str:
 
 
 def count(number: int, noun: str, several: str | None = None) -> str:
-    """`1 thread`, `3 threads`; `several` is the plural if it is irregular."""
-    return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
+    """`1 thread`, `3,000 threads`; `several` is the plural if it is irregular."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {several or noun + 's'}"
 
 
 def and_more(others: int) -> str:

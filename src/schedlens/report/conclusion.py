@@ -262,12 +262,16 @@ def _time(view: View) -> Answered:
     busy = programs(processes)
     labels = view.labels()
     where = f"In {short(view.label, 60)}, {len(cpus)}" if len(labels) > 1 else f"{len(cpus)}"
+    # In lost time, threads may have run and waited as well.
+    least = "at least " if spent["unknown_ns"] else ""
+    ran, unknown = (percent(100 * spent[name] / every) for name in ("thread_ns", "unknown_ns"))
     lines = [
-        f"{where} CPUs ran threads for {percent(100 * spent['thread_ns'] / every)} of their time"
+        f"{where} CPUs ran threads for {least}{ran} of their time"
+        + (f" ({unknown} is unknown)" if least else "")
         + _largest(busy, spent["thread_ns"])
         + "."
     ]
-    lines += _waiting(view)
+    lines += _waiting(view, least)
     shares = [[_program(row, 30), row["run_ns"]] for row in busy]
     rest = sum(ns for _, ns in shares[_MOST_SHARES:])
     shares = shares[:_MOST_SHARES] + ([["other programs", rest]] if rest else [])
@@ -305,7 +309,7 @@ def _largest(busy: Rows, thread_ns: int) -> str:
     return f": {', '.join(named)}"
 
 
-def _waiting(view: View) -> list[str]:
+def _waiting(view: View, least: str) -> list[str]:
     """How long threads were ready, mostly why, and which one longest."""
     found = view.rows(view.call("ready_obstacle_total", trace_id=view.trace_id))
     if not found or not found[0]["ready_ns"]:
@@ -317,8 +321,8 @@ def _waiting(view: View) -> list[str]:
     longest = max(threads, key=lambda row: (row["ready_ns"] or 0, row["utid"]), default=None)
     who = (
         f"; {thread_name(longest['thread'], longest['tid'], longest['process'])} waited longest, "
-        f"{duration(longest['ready_ns'])}"
+        f"{least}{duration(longest['ready_ns'])}"
         if longest and longest["ready_ns"]
         else ""
     )
-    return [f"Threads were ready for {duration(total['ready_ns'])} in total{reason}{who}."]
+    return [f"Threads were ready for {least}{duration(total['ready_ns'])} in total{reason}{who}."]
