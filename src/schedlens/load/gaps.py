@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from schedlens.load import offline, stream_edges
+from schedlens.load.insertion import insert
 
 if TYPE_CHECKING:
     import duckdb
@@ -274,17 +275,8 @@ LEFT JOIN woken_before USING (row)
 LEFT JOIN woken_as USING (row)
 """
 
-# Three statements, so that the second, which may add millions of rows, is not part of a join.
-_CUT_PERIODS = (
-    """
-INSERT INTO thread_state BY NAME
-SELECT whole.* REPLACE (gap_ns - whole.ts AS dur, true AS right_censored)
-FROM thread_state AS whole
-JOIN doubtful_period AS period ON period.row = whole.rowid
-WHERE period.state <> 'unknown' AND gap_ns > period.ts
-""",
-    """
-INSERT INTO thread_state BY NAME
+# Three inserts, so that the first, of which there may be millions, is not part of a join.
+_UNKNOWN_PART = """
 SELECT
   $trace_id AS trace_id,
   utid,
@@ -295,9 +287,14 @@ SELECT
   true AS left_censored,
   true AS right_censored,
 FROM doubtful_period
-""",
-    """
-INSERT INTO thread_state BY NAME
+"""
+_PART_BEFORE = """
+SELECT whole.* REPLACE (gap_ns - whole.ts AS dur, true AS right_censored)
+FROM thread_state AS whole
+JOIN doubtful_period AS period ON period.row = whole.rowid
+WHERE period.state <> 'unknown' AND gap_ns > period.ts
+"""
+_PART_BEHIND = """
 SELECT
   $trace_id AS trace_id,
   period.utid,
@@ -309,8 +306,7 @@ SELECT
 FROM doubtful_period AS period
 JOIN thread_state AS whole ON whole.rowid = period.row
 WHERE after <> 'unknown' AND end_ns > gap_end_ns
-""",
-)
+"""
 
 _SLICES = """
 CREATE OR REPLACE TEMP TABLE doubtful_slice AS
@@ -484,8 +480,9 @@ def _apply_gaps(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> N
     con.execute(_BINS, bins)
     con.execute(_WAKEUPS, parameters)
     con.execute(_PERIODS, {**parameters, **bins})
-    for sql in _CUT_PERIODS:
-        con.execute(sql, parameters if "$trace_id" in sql else None)
+    insert(con, "thread_state", _UNKNOWN_PART, parameters)
+    insert(con, "thread_state", _PART_BEFORE)
+    insert(con, "thread_state", _PART_BEHIND, parameters)
     con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM doubtful_period)")
     con.execute(_SLICES, {**parameters, **bins})
     con.execute(_FORGET_REASONS, parameters)
