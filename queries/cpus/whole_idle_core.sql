@@ -13,19 +13,22 @@ WITH
   edge AS (
     SELECT
       *,
-      coalesce(ts <> lag(end_ns) OVER sofar, true) AS begins,
-      coalesce(end_ns <> lead(ts) OVER sofar, true) AS ends,
+      coalesce(ts <> lag(end_ns) OVER in_order, true) AS begins,
+      coalesce(end_ns <> lead(ts) OVER in_order, true) AS ends,
     FROM idle
-    WINDOW sofar AS (PARTITION BY trace_id, core ORDER BY ts)
+    WINDOW in_order AS (PARTITION BY trace_id, core ORDER BY ts)
   ),
   idle_period AS (
-    SELECT trace_id, core, ts, CASE WHEN ends THEN end_ns ELSE next_end_ns END AS end_ns
+    SELECT trace_id, core, ts, last_ns AS end_ns
     FROM (
-      SELECT *, lead(end_ns) OVER (PARTITION BY trace_id, core ORDER BY ts) AS next_end_ns
+      SELECT
+        *,
+        CASE WHEN ends THEN end_ns
+          ELSE lead(end_ns) OVER (PARTITION BY trace_id, core ORDER BY ts) END AS last_ns,
       FROM edge
       WHERE begins OR ends
     )
-    WHERE begins AND CASE WHEN ends THEN end_ns ELSE next_end_ns END - ts >= p_min_idle_ns
+    WHERE begins AND last_ns - ts >= p_min_idle_ns
   ),
   place AS (
     SELECT trace_id, cpu, core, core_type, from_ns, to_ns

@@ -25,6 +25,7 @@ WITH
       least(idle.ts + idle.dur, end_ns) AS end_ns,
     FROM whole_idle_core(p_trace_id, 0) AS idle
     JOIN span ON span.trace_id = idle.trace_id
+    -- Idle cores matter only where threads share one.
     SEMI JOIN piece ON piece.trace_id = idle.trace_id
     WHERE idle.ts < span.end_ns AND idle.ts + idle.dur > span.start_ns
   ),

@@ -23,8 +23,8 @@ WITH
     WHERE prev_cpu IS DISTINCT FROM cpu
   ),
   -- A sum for each move instead of one up to each slice: a thread may have millions of slices. Behind
-  -- an edge that is no move, nothing is timed. Read
-  -- from the table, since DuckDB compares all rows with all if it expects few after filters.
+  -- an edge that is no move, nothing is timed. Read from the table, since DuckDB compares all rows
+  -- with all if it expects few after filters.
   spent AS (
     SELECT place.utid, place.ts, sum(s.dur)::BIGINT AS run_ns
     FROM sched_slice AS s
