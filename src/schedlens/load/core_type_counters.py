@@ -13,7 +13,6 @@ import duckdb
 import pyarrow as pa
 
 from schedlens import _decoders
-from schedlens.load.insertion import insert
 
 _TABLES = ("trace", "thread", "counter_sample", "counter_delta")
 
@@ -63,21 +62,19 @@ def _load_file(con: duckdb.DuckDBPyConnection, path: Path, trace_id: int) -> Non
             ) = 1
             """
         )
-        insert(
-            con,
-            "counter_sample",
+        con.execute(
             """
+            INSERT INTO counter_sample BY NAME
             SELECT own.* REPLACE (ts + shift AS ts, same.utid AS utid)
             FROM own_counter_sample AS own JOIN same_thread AS same ON same.own_utid = own.utid
-            """,
-        )
-        insert(
-            con,
-            "counter_delta",
             """
+        )
+        con.execute(
+            """
+            INSERT INTO counter_delta BY NAME
             SELECT own.* REPLACE (ts + shift AS ts, same.utid AS utid)
             FROM own_counter_delta AS own JOIN same_thread AS same ON same.own_utid = own.utid
-            """,
+            """
         )
         # Only the main file has the topology.
         for table in ("counter_sample", "counter_delta"):

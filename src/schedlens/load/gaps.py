@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from schedlens.load import offline, stream_edges
-from schedlens.load.insertion import insert
 
 if TYPE_CHECKING:
     import duckdb
@@ -277,6 +276,7 @@ LEFT JOIN woken_as USING (row)
 
 # Three inserts, so that the first, of which there may be millions, is not part of a join.
 _UNKNOWN_PART = """
+INSERT INTO thread_state BY NAME
 SELECT
   $trace_id AS trace_id,
   utid,
@@ -289,12 +289,14 @@ SELECT
 FROM doubtful_period
 """
 _PART_BEFORE = """
+INSERT INTO thread_state BY NAME
 SELECT whole.* REPLACE (gap_ns - whole.ts AS dur, true AS right_censored)
 FROM thread_state AS whole
 JOIN doubtful_period AS period ON period.row = whole.rowid
 WHERE period.state <> 'unknown' AND gap_ns > period.ts
 """
 _PART_BEHIND = """
+INSERT INTO thread_state BY NAME
 SELECT
   $trace_id AS trace_id,
   period.utid,
@@ -480,9 +482,9 @@ def _apply_gaps(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> N
     con.execute(_BINS, bins)
     con.execute(_WAKEUPS, parameters)
     con.execute(_PERIODS, {**parameters, **bins})
-    insert(con, "thread_state", _UNKNOWN_PART, parameters)
-    insert(con, "thread_state", _PART_BEFORE)
-    insert(con, "thread_state", _PART_BEHIND, parameters)
+    con.execute(_UNKNOWN_PART, parameters)
+    con.execute(_PART_BEFORE)
+    con.execute(_PART_BEHIND, parameters)
     con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM doubtful_period)")
     con.execute(_SLICES, {**parameters, **bins})
     con.execute(_FORGET_REASONS, parameters)

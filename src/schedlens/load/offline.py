@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from schedlens.load.insertion import insert
-
 if TYPE_CHECKING:
     import duckdb
 
@@ -66,6 +64,7 @@ WHERE tile.trace_id = $trace_id AND tile.state <> 'offline'
 
 # What ran before the CPU went offline is known; which thread runs when it returns is not.
 _OFFLINE_TILES = """
+INSERT INTO cpu_state BY NAME
 SELECT $trace_id AS trace_id, cpu, ts, min(off_ns) - ts AS dur, state, utid
 FROM offline_tile
 GROUP BY cpu, ts, state, utid
@@ -114,11 +113,10 @@ def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     con.execute(_OFFLINE, parameters)
     con.execute(_CUT_TILES, parameters)
     con.execute("DELETE FROM cpu_state WHERE rowid IN (SELECT row FROM offline_tile)")
-    insert(con, "cpu_state", _OFFLINE_TILES, parameters)
+    con.execute(_OFFLINE_TILES, parameters)
     con.execute(_OFFLINE_RUNNING, parameters)
-    insert(
-        con,
-        "thread_state",
+    con.execute(
+        "INSERT INTO thread_state BY NAME "
         "SELECT $trace_id AS trace_id, utid, off_ns AS ts, end_ns - off_ns AS dur, "
         "'unknown' AS state, true AS left_censored, true AS right_censored "
         "FROM offline_running WHERE end_ns > off_ns",

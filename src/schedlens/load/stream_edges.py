@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from schedlens.load.insertion import insert
-
 if TYPE_CHECKING:
     import duckdb
 
@@ -221,6 +219,7 @@ WHERE tile.trace_id = $trace_id
 """
 
 _TILES = """
+INSERT INTO cpu_state BY NAME
 SELECT $trace_id AS trace_id, cpu, ts, start_ns - ts AS dur, state, utid
 FROM edge_tile
 WHERE ts < start_ns
@@ -246,6 +245,7 @@ WHERE state.trace_id = $trace_id
 """
 
 _RUNNING = """
+INSERT INTO thread_state BY NAME
 SELECT $trace_id AS trace_id, utid, ts, start_ns - ts AS dur, state, cpu, left_censored,
   true AS right_censored
 FROM edge_running
@@ -315,10 +315,10 @@ def _cut(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> None:
     con.execute(_PROBLEM, parameters)
     con.execute(_CUT_TILES, parameters)
     con.execute("DELETE FROM cpu_state WHERE rowid IN (SELECT row FROM edge_tile)")
-    insert(con, "cpu_state", _TILES, parameters)
+    con.execute(_TILES, parameters)
     con.execute(_CUT_RUNNING, parameters)
     con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM edge_running)")
-    insert(con, "thread_state", _RUNNING, parameters)
+    con.execute(_RUNNING, parameters)
     con.execute(_LATE_SLICES, parameters)
     con.execute(_EARLY_SLICES, parameters)
     for table in ("edge_tile", "edge_running"):
