@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,16 @@ from schedlens.ask import blank_database, catalog
 from schedlens.load import schema, store
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the kept file, which takes seconds to make."""
+    folder = tmp_path_factory.mktemp("filled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCHEDLENS_CACHE_DIR", str(folder / "cache"))
+        blank_database.place(folder / "blank")
+    return folder / "cache"
 
 
 @pytest.fixture
@@ -52,8 +63,9 @@ def test_kept_file_equals_a_new_database(cache: Path, tmp_path: Path) -> None:
 
 
 def test_other_sql_makes_another_file_and_removes_the_old(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shutil.copytree(filled, cache)
     blank_database.place(tmp_path / "first")
     (old,) = cache.iterdir()
     monkeypatch.setattr(duckdb, "__version__", "0.0.0")
@@ -64,8 +76,9 @@ def test_other_sql_makes_another_file_and_removes_the_old(
 
 @pytest.mark.parametrize("content", [b"", b"no database", None])
 def test_damaged_kept_file_is_made_again(
-    content: bytes | None, cache: Path, tmp_path: Path
+    content: bytes | None, filled: Path, cache: Path, tmp_path: Path
 ) -> None:
+    shutil.copytree(filled, cache)
     blank_database.place(tmp_path / "first")
     (kept,) = cache.iterdir()
     whole = kept.read_bytes()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-from prepared_database import prepare
+from prepared_database import FOR_FEW_ROWS, prepare
 
 from planted import background, perturb, truth
 from planted.background import Setup
@@ -50,9 +50,10 @@ class Bench:
     """A database with all queries, cleared after each run."""
 
     def __init__(self) -> None:
-        self.con = duckdb.connect(":memory:")
-        # A process of a pool looks interactive, so DuckDB would draw its own progress bars.
-        self.con.execute("SET threads = 1; SET enable_progress_bar = false")
+        self.con = duckdb.connect(":memory:", config=FOR_FEW_ROWS)
+        # A process of a pool looks interactive, so DuckDB would draw its own progress bars. For so
+        # few rows, the order of joins costs more to choose than it saves.
+        self.con.execute("SET enable_progress_bar = false; SET disabled_optimizers = 'join_order'")
         prepare(self.con)
         self._folder = tempfile.TemporaryDirectory()
         rows = self.con.execute(

@@ -1,4 +1,4 @@
-"""Empty databases with all tables and queries: copies of one, made once per run."""
+"""Empty databases with all tables and queries: copies of one, made once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from schedlens.ask import catalog
-from schedlens.load import schema
+from schedlens.ask import blank_database
 from schedlens.load.schema import literal
 
 # More threads have no work there, and cost a third of the time.
@@ -23,10 +22,8 @@ def _original() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="schedlens-original-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = folder / "original.duckdb"
-    # Older shells can read it.
-    with duckdb.connect(str(file), config={"storage_compatibility_version": "v1.5.0"}) as con:
-        schema.create(con)
-        catalog.install(con)
+    # The kept one, which commands of the tests use too.
+    blank_database.place(file)
     return file
 
 
