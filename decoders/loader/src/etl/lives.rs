@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use super::processes::Processes;
 
-/// Thread ids up to here are looked up in a table.
-const DENSE_TIDS: u32 = 1 << 22;
+/// Thread ids up to here are looked up in a table. A fuzzer would clear 16 MiB for each input, and
+/// hardly ever use an id beyond.
+const DENSE_TIDS: u32 = if cfg!(feature = "fuzzing") { 1 << 10 } else { 1 << 22 };
 /// In a table of ids: no thread has this id.
 const NOBODY: u32 = u32::MAX;
 /// In a table of ids: the thread with this id has exited; the next one with it is another thread.
