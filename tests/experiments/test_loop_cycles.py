@@ -21,10 +21,13 @@ needs_mca = pytest.mark.skipif(
 
 @needs_mca
 @pytest.mark.parametrize(
-    ("kernel", "cycles"), [("imul1", 3), ("imul3", 3), ("imul_add", 3), ("add1", 1), ("add8", 8)]
+    ("kernel", "multiplies", "adds"),
+    [("imul1", 1, 0), ("imul3", 1, 0), ("imul_add", 1, 0), ("add1", 0, 1), ("add8", 0, 8)],
 )
-def test_llvm_mca_predicts_the_length_of_the_chain(kernel: str, cycles: int) -> None:
-    assert port_model.mca_cycles(kernel) == pytest.approx(cycles, rel=0.02)
+def test_llvm_mca_predicts_the_length_of_the_chain(kernel: str, multiplies: int, adds: int) -> None:
+    # LLVM's table of AMD's first Zen states a cycle more than others for 64 bits.
+    latency = 4 if "llvm-mca for znver1:" in port_model.this_machine().basis else 3
+    assert port_model.mca_cycles(kernel) == pytest.approx(multiplies * latency + adds, rel=0.02)
 
 
 @needs_mca

@@ -38,7 +38,7 @@ def test_third_less_by_each_denominator(con: duckdb.DuckDBPyConnection) -> None:
         (*pair, "both of trace time", 37.74, 24.04, 36.3),
         (*pair, "both of busy core time", 56.5, 37.3, 34.0),
         (*pair, "shared of thread time", 72.2, 54.33, 24.7),
-        (*pair, "load", 52.27, 44.25, 15.4),
+        (*pair, "load", 52.27, 44.24, 15.4),
     ]
 
 

@@ -201,4 +201,4 @@ LEFT JOIN anyone AS old ON old.utid = switch_in.prev_utid
 LEFT JOIN anyone AS waker ON waker.utid = slice.waker_utid
 ORDER BY
   slice.trace_id, slice.ts, slice.cpu, slice.dur, slice.utid, slice.ready_ns, slice.wait_ns,
-  slice.waker_utid;
+  slice.waker_utid, slice.last_in, slice.last_out;
