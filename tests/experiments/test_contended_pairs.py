@@ -32,11 +32,12 @@ def test_operations_of_both_workers_are_counted_with_their_cycles(
     result = recorded(tmp_path, kernel, "--threads", "2", "--seconds", "0.1")
     assert all(proof["ok"] for proof in result["proofs"])
     for worker in result["workers"]:
-        # Each batch counts in cycles of the nearest reading of the clock.
+        # Each batch counts in cycles of the nearest reading of the clock. Of those during the run
+        # only the median is known.
         ghz = worker["core_cycles_per_iteration"] / worker["ns_per_iteration"]
         read = [worker[f"core_ghz_{when}"] for when in ("before", "during", "after")]
         known = [value for value in read if value is not None]
-        assert 0.95 * min(known) <= ghz <= 1.05 * max(known)
+        assert 0.8 * min(known) <= ghz <= 1.2 * max(known)
         counts = worker["counts"]
         if kernel != "false_sharing":
             assert counts["handovers"] <= counts["operations"]
