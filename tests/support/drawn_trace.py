@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-from prepared_database import FOR_FEW_ROWS, place, prepare
+from prepared_database import FOR_FEW_ROWS, prepare
+
+from schedlens.ask import blank_database
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ STATE_OF_END = {"blocked": 1, "exit": 16, "preempted": 256}
 def drawn_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with all tables and queries, in memory or in a file that older shells can read."""
     if path:
-        place(path)
+        blank_database.place(path)
         con = duckdb.connect(str(path))
     else:
         con = duckdb.connect(config=FOR_FEW_ROWS)

@@ -1,4 +1,4 @@
-"""Empty databases with all tables and queries: copies of one, made once."""
+"""Empty in-memory databases with all tables and queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def _original() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="schedlens-original-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = folder / "original.duckdb"
-    # The kept one, which commands of the tests use too.
     blank_database.place(file)
     return file
 
@@ -35,8 +34,3 @@ def prepare(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"ATTACH {literal(str(_original()))} AS original (READ_ONLY)")
     con.execute("COPY FROM DATABASE original TO memory")
     con.execute("DETACH original")
-
-
-def place(path: Path) -> None:
-    """Makes the file of an empty database with all tables and queries."""
-    shutil.copyfile(_original(), path)
