@@ -17,7 +17,7 @@ WITH
     FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)
     WHERE dur_ns > 0
   ),
-  piece AS (
+  piece AS NOT MATERIALIZED (
     SELECT
       c.*,
       span.start_ns,
@@ -28,22 +28,24 @@ WITH
     JOIN span ON span.trace_id = c.trace_id
     WHERE c.dur > 0 AND c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
   ),
-  cut AS (
-    SELECT
-      *,
-      unnest(
-        CASE WHEN width_ns IS NULL THEN [NULL::BIGINT]
-          ELSE range(begin_ns // width_ns, (end_ns - 1) // width_ns + 1)
-        END
-      ) AS col,
-    FROM piece
-  ),
+  -- Most are in one bin, where no list of bins is needed.
   placed AS (
     SELECT
-      * REPLACE (greatest(begin_ns, coalesce(col * width_ns, begin_ns)) AS begin_ns),
-      overlap_ns(begin_ns, end_ns, col * width_ns, (col + 1) * width_ns) AS ns,
-      coalesce(col * width_ns, begin_ns) AS place_ns,
-    FROM cut
+      *,
+      end_ns - begin_ns AS ns,
+      coalesce(begin_ns // width_ns * width_ns, begin_ns) AS place_ns,
+    FROM piece
+    WHERE width_ns IS NULL OR begin_ns // width_ns = (end_ns - 1) // width_ns
+    UNION ALL
+    SELECT
+      * EXCLUDE (col) REPLACE (greatest(begin_ns, col * width_ns) AS begin_ns),
+      overlap_ns(begin_ns, end_ns, col * width_ns, (col + 1) * width_ns),
+      col * width_ns,
+    FROM (
+      SELECT *, unnest(range(begin_ns // width_ns, (end_ns - 1) // width_ns + 1)) AS col
+      FROM piece
+      WHERE begin_ns // width_ns < (end_ns - 1) // width_ns
+    )
   )
 SELECT
   -- Recording.

@@ -51,5 +51,6 @@ CREATE TABLE ready_obstacle_sum (
   obstacle_unknown_ns BIGINT NOT NULL, -- The state or the parking of an allowed CPU is unknown.
   all_busy_ns BIGINT NOT NULL,     -- No allowed CPU was idle long enough.
   maybe_idle_ns BIGINT NOT NULL,   -- Part of parked_available_ns that may be idle_available.
+  outside_idle_ns BIGINT NOT NULL, -- Part of all_busy_ns in which an unparked CPU outside its affinity was idle.
   affinity_known BOOLEAN NOT NULL  -- False: taken as the CPUs that it ran on.
 );

@@ -58,7 +58,10 @@ CREATE TABLE ready_slice (
   parked_ns BIGINT,                -- The same over allowed parked or soft-parked CPUs.
   unknown_available BOOLEAN NOT NULL, -- An allowed CPU is in an unknown state, or idle with its parking or the length of its idle interval unknown; or an allowed CPU is idle in the last ms before lost time that hides the switch-in.
   affinity_known BOOLEAN NOT NULL USING COMPRESSION RLE, -- False: its affinity is unknown and taken as the CPUs it ran on (lower bound).
-  outside_idle_ns BIGINT           -- Length of the longest idle interval, at this moment, of an online unparked CPU outside its known affinity; NULL: none idle, or the affinity is unknown.
+  outside_idle_ns BIGINT,          -- Length of the longest idle interval, at this moment, of an online unparked CPU outside its affinity (if that is unknown, outside the CPUs it ran on); NULL: none idle.
+  obstacle VARCHAR NOT NULL,       -- Why it was not running, if idle intervals of 100000 ns count: throttled, idle_exit, idle_available, parked_available, unknown or all_busy.
+  in_doubt BOOLEAN NOT NULL USING COMPRESSION RLE, -- Lost records leave open whether it switched in soon, or an idle interval was longer.
+  may_be_idle BOOLEAN NOT NULL USING COMPRESSION RLE -- For parked_available: another allowed CPU may have been idle and unparked.
 );
 
 CREATE TABLE ready_match (

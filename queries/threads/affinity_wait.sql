@@ -7,15 +7,8 @@
 -- p_min_idle_ns [100000]: shortest idle interval of the other CPU that counts.
 WITH
   waited AS (
-    SELECT
-      trace_id,
-      utid,
-      sum(dur)::BIGINT AS ready_ns,
-      coalesce(
-        sum(dur) FILTER (WHERE obstacle = 'all_busy' AND outside_idle_ns >= p_min_idle_ns), 0
-      )::BIGINT AS outside_idle_ns,
-    FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
-    GROUP BY trace_id, utid
+    SELECT trace_id, utid, ready_ns, outside_idle_ns
+    FROM ready_obstacle(p_trace_id, p_from_ns, p_to_ns, NULL, p_min_idle_ns)
   ),
   mask AS (
     SELECT utid, arg_max(cpus, from_ns) AS cpus

@@ -30,7 +30,8 @@ WITH
     FROM sched_slice AS s
     ASOF JOIN (SELECT DISTINCT utid, ts, end_ns FROM edge WHERE is_move) AS place
       ON place.utid = s.utid AND place.ts <= s.ts
-    WHERE s.ts < place.end_ns AND (p_trace_id IS NULL OR s.trace_id = p_trace_id)
+    WHERE NOT s.is_idle AND s.ts < place.end_ns
+      AND (p_trace_id IS NULL OR s.trace_id = p_trace_id)
     GROUP BY place.utid, place.ts
   ),
   since AS (

@@ -33,6 +33,9 @@ WITH
       coalesce(sum(dur) FILTER (WHERE obstacle = 'all_busy'), 0)::BIGINT AS all_busy_ns,
       coalesce(sum(dur) FILTER (WHERE obstacle = 'parked_available' AND may_be_idle), 0)::BIGINT
         AS maybe_idle_ns,
+      coalesce(
+        sum(dur) FILTER (WHERE obstacle = 'all_busy' AND outside_idle_ns >= p_min_idle_ns), 0
+      )::BIGINT AS outside_idle_ns,
       bool_and(affinity_known) AS affinity_known,
     FROM ready_obstacle_slice(p_trace_id, p_from_ns, p_to_ns, p_min_idle_ns)
     SEMI JOIN left_over USING (trace_id)
@@ -69,6 +72,9 @@ SELECT
   spent.obstacle_unknown_ns,
   -- No allowed CPU was idle long enough, ns. (at least; unknown_ns more at most)
   spent.all_busy_ns,
+  -- Part of all_busy_ns in which an unparked CPU outside its known affinity was idle, ns.
+  -- (no bounds)
+  spent.outside_idle_ns,
   -- False: its affinity is unknown and taken as the CPUs it ran on, so idle_available_ns is a lower
   -- bound.
   spent.affinity_known,

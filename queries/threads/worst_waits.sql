@@ -11,12 +11,14 @@ WITH
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   named AS (FROM thread_with_process(p_trace_id, NULL)),
   -- The pieces of a period in ready_slice add up to its state.
-  period AS (
+  period AS NOT MATERIALIZED (
     SELECT
       t.trace_id,
       t.utid,
       t.ts AS ready_ts,
       clipped_ns(t.ts, t.dur, start_ns, end_ns) AS ready_ns,
+      t.ts + t.dur AS until_ns,
+      t.left_censored OR t.right_censored AS is_cut,
     FROM thread_state AS t
     JOIN span ON span.trace_id = t.trace_id
     WHERE (p_process IS NULL OR t.utid IN (SELECT utid FROM who))
@@ -41,6 +43,8 @@ WITH
       ranked.utid,
       ranked.ready_ts,
       ranked.ready_ns,
+      ranked.until_ns,
+      ranked.is_cut,
       min(r.ts) AS from_ns,
       max(r.ts + r.dur) AS to_ns,
       any_value(r.entered_cpu) AS entered_cpu,
@@ -59,12 +63,10 @@ WITH
   cut AS (
     SELECT DISTINCT w.trace_id, w.place
     FROM worst AS w
-    JOIN thread_state AS t
-      ON t.utid = w.utid AND t.state = 'ready' AND t.ts = w.ready_ts AND t.dur > 0
     LEFT JOIN thread_state AS u
       ON u.utid = w.utid AND u.state = 'unknown' AND u.dur > 0
-      AND (u.ts = t.ts + t.dur OR u.ts + u.dur = t.ts)
-    WHERE t.left_censored OR t.right_censored OR u.utid IS NOT NULL
+      AND (u.ts = w.until_ns OR u.ts + u.dur = w.ready_ts)
+    WHERE w.is_cut OR u.utid IS NOT NULL
   ),
   instead AS (
     SELECT

@@ -210,6 +210,34 @@ def test_parts_of_ready_time_sum_to_it(seed: int, laid: list[duckdb.DuckDBPyConn
     assert dict(parts.fetchall()) == whole
 
 
+def test_stored_obstacles_are_those_of_the_query_for_any_shortest_idle_interval() -> None:
+    reached: set[tuple[str, bool, bool]] = set()
+    for seed in SEEDS:
+        with database() as con:
+            fill(con, random_schedule(seed))
+            if seed % 3 == 0:
+                con.execute("INSERT INTO loss (trace_id, cpu, signalled_by) VALUES (1, 0, 'lost')")
+            if seed % 4 == 0:
+                con.execute(
+                    "INSERT INTO thread_cgroup SELECT trace_id, 0, utid, tid, '/ended', 'reading' "
+                    "FROM snapshot_thread WHERE utid IS NOT NULL"
+                )
+            intervals.build(con, [1])
+            stored = "FROM unordered.ready_obstacle_slice(p_min_idle_ns := 100000)"
+            judged = "FROM unordered.judged_ready_slice(p_min_idle_ns := 100000)"
+            assert con.execute(f"({stored}) EXCEPT ALL ({judged})").fetchall() == []
+            assert con.execute(f"({judged}) EXCEPT ALL ({stored})").fetchall() == []
+            reached.update(
+                con.execute(
+                    f"SELECT DISTINCT obstacle, in_doubt, may_be_idle FROM ({stored})"
+                ).fetchall()
+            )
+    assert {obstacle for obstacle, _, _ in reached} == {
+        "throttled", "idle_exit", "idle_available", "parked_available", "unknown", "all_busy",
+    }  # fmt: skip
+    assert {("unknown", True, False), ("parked_available", False, True)} <= reached
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_moved_threads_do_not_exceed_movable_threads(
     seed: int, laid: list[duckdb.DuckDBPyConnection]

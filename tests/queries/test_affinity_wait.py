@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database, judge_ready
 from judged import judged, outcome, plain
 
 MS = 1_000_000
@@ -85,6 +85,7 @@ def test_affinity_by_design_and_short_idle_times_are_not_reported(
     change: str, trace: DrawnTrace
 ) -> None:
     trace.con.execute(change)
+    judge_ready(trace.con)
     assert outcome(trace.con, "ready_obstacle").conclusion == "clean"
 
 

@@ -42,7 +42,8 @@ DAMAGED = (
     "CASE WHEN i % 2 = 0 THEN 'idle' ELSE 'unknown' END AS state FROM range($rows) AS t(i)",
     "INSERT INTO ready_slice BY NAME SELECT 1 AS trace_id, 1 AS utid, 0 AS ts, 100 AS dur, "
     "0 AS ready_ts, false AS throttled, false AS cgroup_throttled, false AS idle_exit, "
-    "100 AS idle_ns, false AS unknown_available, true AS affinity_known",
+    "100 AS idle_ns, false AS unknown_available, true AS affinity_known, 'all_busy' AS obstacle, "
+    "false AS in_doubt, false AS may_be_idle",
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database, judge_ready
 from judged import judged, outcome
 
 # ns      0    100  200  300  400  500      A leaves runnable at 100, returns at 400
@@ -88,6 +88,7 @@ def test_cgroup_removed_before_reading_is_unknown(trace: DrawnTrace) -> None:
     trace.con.execute("UPDATE ready_slice SET throttled = FALSE, cgroup_throttled = TRUE")
     utid = trace.utid("game/A")
     trace.add("thread_cgroup", ts=200, utid=utid, tid=1, cgroup="/limited", source="reading")
+    judge_ready(trace.con)
     rows = trace.con.execute(
         "SELECT cgroup, quota_cpus, is_complete, usage_ns, throttled_ns, throttled_periods, "
         "threads FROM throttled_cgroup"

@@ -66,9 +66,22 @@ def drawn_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnecti
 
 def add(con: duckdb.DuckDBPyConnection, table: str, **values: object) -> None:
     """One row; columns not named are NULL."""
+    if table == "ready_slice":
+        values = {"obstacle": "all_busy", "in_doubt": False, "may_be_idle": False, **values}
     names = ", ".join(f'"{name}"' for name in values)
     marks = ", ".join("?" * len(values))
     con.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(values.values()))
+    if table == "ready_slice":
+        judge_ready(con)
+
+
+def judge_ready(con: duckdb.DuckDBPyConnection) -> None:
+    """Fills in why the threads of `ready_slice` did not run, from its other columns."""
+    con.execute(
+        "UPDATE ready_slice SET obstacle = j.obstacle, in_doubt = j.in_doubt, "
+        "may_be_idle = j.may_be_idle FROM judged_ready_slice AS j "
+        "WHERE j.utid = ready_slice.utid AND j.ts = ready_slice.ts"
+    )
 
 
 def add_many(

@@ -166,7 +166,7 @@ def test_narrow_columns_that_save_few_rows_are_not_made(session: Path, tmp_path:
             assert {who: ns for who, ns in found.items() if ns} == sql_sums(
                 con,
                 f"SELECT lane, key, sum(greatest(0, overlap_ns(ts, end_ns, {since}, {until}))) "
-                "FROM tiles.thread_part WHERE trace_id = 1 GROUP BY lane, key",
+                f"FROM ({known.all_parts_sql('thread', 1)}) GROUP BY lane, key",
             )
     assert [len(widths) for widths in made] == sorted(map(len, made), reverse=True)
     assert len(made[0]) > len(made[2])
@@ -192,8 +192,9 @@ def test_parts_of_threads_tile_their_states(timelines: Timelines) -> None:
         "FROM thread_state WHERE trace_id = 1 GROUP BY ALL HAVING ns > 0) "
         "FULL JOIN (SELECT lane AS utid, CASE WHEN key < 20 THEN 'running' "
         "WHEN key < 30 THEN 'ready' WHEN key = 30 THEN 'new' WHEN key = 31 THEN 'unknown' "
-        "ELSE 'waiting' END AS state, sum(end_ns - ts) AS part_ns FROM tiles.thread_part "
-        "WHERE trace_id = 1 GROUP BY ALL) USING (utid, state) WHERE ns IS DISTINCT FROM part_ns"
+        "ELSE 'waiting' END AS state, sum(end_ns - ts) AS part_ns "
+        f"FROM ({timelines.all_parts_sql('thread', 1)}) GROUP BY ALL) "
+        "USING (utid, state) WHERE ns IS DISTINCT FROM part_ns"
     ).fetchall()
     assert differing == []
 
@@ -202,8 +203,9 @@ def test_time_with_a_busy_sibling_equals_the_sharing_in_the_database(timelines: 
     start, end = timelines.of(1)
     found = {
         row["utid"]: row["ns"] for row in timelines.con.sql(
-            "SELECT lane AS utid, sum(end_ns - ts) AS ns FROM tiles.thread_part "
-            "WHERE trace_id = 1 AND key BETWEEN 11 AND 15 GROUP BY ALL"
+            "SELECT lane AS utid, sum(end_ns - ts) AS ns "
+            f"FROM ({timelines.all_parts_sql('thread', 1)}) "
+            "WHERE key BETWEEN 11 AND 15 GROUP BY ALL"
         ).to_arrow_table().to_pylist()
     }  # fmt: skip
     assert found == dict(
@@ -231,7 +233,7 @@ def test_totals_of_a_range_equal_sql_to_the_ns(timelines: Timelines) -> None:
     )
     parts = timelines.con.execute(
         "SELECT lane, key, count(*), sum(least(end_ns, $until) - greatest(ts, $since)) "
-        "FROM tiles.thread_part WHERE trace_id = 1 AND ts < $until AND end_ns > $since "
+        f"FROM ({timelines.all_parts_sql('thread', 1)}) WHERE ts < $until AND end_ns > $since "
         "GROUP BY lane, key",
         {"since": since, "until": until},
     ).fetchall()
@@ -248,8 +250,9 @@ def test_processes_are_the_sums_of_their_threads(timelines: Timelines) -> None:
     found = shares(lanes.lanes(timelines, Asked(1, "process", start, end, 50)))
     assert found == sql_sums(
         timelines.con,
-        "SELECT coalesce(upid, -1), key, sum(part.end_ns - ts) FROM tiles.thread_part "
-        "AS part JOIN thread ON utid = lane WHERE thread.trace_id = 1 GROUP BY ALL",
+        "SELECT coalesce(upid, -1), key, sum(part.end_ns - ts) "
+        f"FROM ({timelines.all_parts_sql('thread', 1)}) AS part "
+        "JOIN thread ON utid = lane WHERE thread.trace_id = 1 GROUP BY ALL",
     )
 
 
@@ -279,7 +282,7 @@ def test_overview_counts_what_the_database_has(timelines: Timelines) -> None:
     )
     assert {utid: ns for utid, ns in running.items() if ns} == expected
     used = timelines.con.execute(
-        "SELECT DISTINCT key FROM tiles.thread_part WHERE trace_id = 1"
+        f"SELECT DISTINCT key FROM ({timelines.all_parts_sql('thread', 1)})"
     ).fetchall()
     assert {row[0] for row in used} <= {state["key"] for state in found["states"]}
 

@@ -39,10 +39,10 @@ impl PySweep {
 
 /// Finds the intervals of one recording.
 ///
-/// `facts` contains `first_ns`, `end_ns`, `tick_ns` (integers), `parking_needed`, `by_tick` and
-/// `yields_recorded` (booleans); `inputs` a `RecordBatchReader` for each of `cpu`, `affinity`,
-/// `seen`, `parking`, `throttled`, `not_running`, `slices`, `cpu_state` and `ready`. Raises `KeyError`
-/// if one is missing and `ValueError` if a stream is invalid.
+/// `facts` contains `first_ns`, `end_ns`, `tick_ns` (integers), `parking_needed`, `by_tick`,
+/// `yields_recorded` and `lossy` (booleans); `inputs` a `RecordBatchReader` for each of `cpu`,
+/// `affinity`, `seen`, `parking`, `throttled`, `short_idle`, `not_running`, `slices`, `cpu_state` and
+/// `ready`. Raises `KeyError` if one is missing and `ValueError` if a stream is invalid.
 #[pyfunction]
 fn sweep(
     py: Python<'_>,
@@ -64,6 +64,7 @@ fn sweep(
         by_tick: facts.get_item("by_tick")?.extract()?,
         tick_ns: facts.get_item("tick_ns")?.extract()?,
         yields_recorded: facts.get_item("yields_recorded")?.extract()?,
+        lossy: facts.get_item("lossy")?.extract()?,
     };
     let inputs = Inputs {
         cpu: stream("cpu")?,
@@ -71,6 +72,7 @@ fn sweep(
         seen: stream("seen")?,
         parking: stream("parking")?,
         throttled: stream("throttled")?,
+        short_idle: stream("short_idle")?,
         not_running: stream("not_running")?,
         slices: stream("slices")?,
         cpu_state: stream("cpu_state")?,

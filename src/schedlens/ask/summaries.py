@@ -12,6 +12,7 @@ import contextlib
 import duckdb
 
 from schedlens import _decoders
+from schedlens.load.intervals import MIN_IDLE_NS
 
 _BATCH = 1 << 17
 
@@ -40,16 +41,16 @@ WINDOW pool AS (PARTITION BY upid, regexp_replace(thread, '[0-9]+', '#', 'g'))
 LEAST_WORKERS = 3
 """The smallest pool in `parallel_section_sum`, and the default of every `p_least`."""
 
-# The default of every `p_min_idle_ns`. The query finds no summary yet, and computes the answer.
-_OBSTACLES = """
+# The query finds no summary yet, and computes the answer.
+_OBSTACLES = f"""
 INSERT INTO ready_obstacle_sum BY NAME
 SELECT
   trace_id,
   $start_ns AS start_ns,
   $end_ns AS end_ns,
-  100000 AS min_idle_ns,
+  {MIN_IDLE_NS} AS min_idle_ns,
   * EXCLUDE (trace_id, process, thread, tid, unknown_ns)
-FROM ready_obstacle(p_trace_id := $trace_id, p_min_idle_ns := 100000)
+FROM ready_obstacle(p_trace_id := $trace_id, p_min_idle_ns := {MIN_IDLE_NS})
 """
 
 _TABLES = (

@@ -18,6 +18,9 @@ from schedlens.load.second_writer import SecondWriter
 if TYPE_CHECKING:
     import duckdb
 
+MIN_IDLE_NS = 100_000
+"""The shortest idle interval that counts, the default of every `p_min_idle_ns`."""
+
 # Length of a tick if the recording lacks HZ, as in the state machine.
 _TICK_NS = 1_000_000
 # KWAIT_REASON of a thread that its job's CPU rate control throttles.
@@ -113,8 +116,22 @@ FROM cpu_parking
 WHERE trace_id = $trace_id
 ORDER BY ts NULLS FIRST, rowid
 """,
+    # Of a cgroup that ended before it was read, nothing shows whether its quota was used up.
     "throttled": """
-SELECT DISTINCT thread.utid
+SELECT
+  thread.utid,
+  bool_or(
+    thread.utid IN (
+      SELECT utid
+      FROM thread_cgroup
+      WHERE trace_id = $trace_id
+        AND cgroup NOT IN (
+          SELECT cgroup
+          FROM snapshot_cgroup
+          WHERE trace_id = $trace_id AND edge IN ('end', 'last') AND cgroup IS NOT NULL
+        )
+    )
+  ) AS unread
 FROM (
   SELECT utid, cgroup FROM thread_cgroup WHERE trace_id = $trace_id
   UNION
@@ -138,7 +155,20 @@ JOIN (
 ) AS throttled
   ON thread.cgroup = throttled.cgroup OR starts_with(thread.cgroup, throttled.cgroup || '/')
 WHERE thread.utid IS NOT NULL
-ORDER BY ALL
+GROUP BY thread.utid
+ORDER BY thread.utid
+""",
+    # They may have been long enough to count. Two lookups: one join on either edge would compare
+    # each pair of a CPU.
+    "short_idle": f"""
+SELECT ts, dur
+FROM {{place}}.state
+WHERE state = 2 AND dur < {MIN_IDLE_NS}
+  AND (
+    (cpu, ts + dur) IN (SELECT (cpu, ts) FROM {{place}}.unknown)
+    OR (cpu, ts) IN (SELECT (cpu, ts + dur) FROM {{place}}.unknown)
+  )
+ORDER BY ts
 """,
     "not_running": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",
     # A thread that was ready before the recording has no ready_ns: take the start of its state.
@@ -179,15 +209,16 @@ SELECT
   leaving.cpu AS left_cpu,
   state.cut,
   state.left_censored,
-  throttled.utid IS NOT NULL AS rate_controlled
+  throttled.utid IS NOT NULL AS rate_controlled,
+  state.unseen
 FROM (
   SELECT ts - ready_ns AS ts, ready_ns AS dur, utid, cpu AS entered_cpu, dur AS entered_ns,
-    false AS cut, false AS left_censored
+    false AS cut, false AS left_censored, false AS unseen
   FROM sched_slice
   WHERE trace_id = $trace_id AND ready_ns > 0 AND NOT is_idle AND NOT left_censored
   UNION ALL
   SELECT cut.ts, cut.dur, cut.utid, slice.cpu, slice.dur, lost.utid IS NOT NULL,
-    cut.left_censored
+    cut.left_censored, slice.utid IS NULL AND coalesce(lost.is_unknown, false)
   FROM {place}.cut_ready AS cut
   LEFT JOIN (
     FROM sched_slice WHERE trace_id = $trace_id AND NOT is_idle AND NOT left_censored
@@ -246,11 +277,17 @@ WHERE trace_id = $trace_id
   AND dur > 0
 """,
     "lost": """
-SELECT DISTINCT utid, ts
+SELECT utid, ts, bool_or(state = 'unknown') AS is_unknown
 FROM thread_state
 WHERE trace_id = $trace_id AND dur > 0
   -- A single damaged record takes no time: only the thread's next slice shows it.
   AND (state = 'unknown' OR state = 'running' AND left_censored)
+GROUP BY utid, ts
+""",
+    "unknown": """
+SELECT cpu, ts, dur
+FROM cpu_state
+WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
 """,
 }
 
@@ -277,7 +314,8 @@ SELECT
   )
   OR EXISTS (FROM sched_yield WHERE trace_id = $trace_id)
   OR EXISTS (FROM sched_slice WHERE trace_id = $trace_id AND end_reason = 'quantum_end')
-    AS yields_recorded
+    AS yields_recorded,
+  EXISTS (FROM loss WHERE trace_id = $trace_id AND cpu IS NOT NULL) AS lossy
 FROM trace
 WHERE trace_id = $trace_id
 """
@@ -314,7 +352,7 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
     found = con.execute(_FACTS.format(place=place), own).fetchall()
     if not found:
         return
-    first_ns, end_ns, parking_needed, by_tick, hz, yields_recorded = found[0]
+    first_ns, end_ns, parking_needed, by_tick, hz, yields_recorded, lossy = found[0]
     facts = {
         "first_ns": first_ns,
         "end_ns": end_ns,
@@ -322,6 +360,7 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
         "by_tick": by_tick,
         "tick_ns": 1_000_000_000 // hz if hz else _TICK_NS,
         "yields_recorded": yields_recorded,
+        "lossy": lossy,
     }
     # One after the other: sorts that run at the same time would need memory for all their rows.
     for name, sql in (*_LOOKED_UP.items(), *((name, _STREAMS[name]) for name in _LARGE)):

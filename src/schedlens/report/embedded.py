@@ -14,7 +14,7 @@ import pyarrow as pa
 from schedlens.ask.findings import Scope
 from schedlens.output.terminal import visible
 from schedlens.report.figures import short
-from schedlens.timeline import inventory, lanes, stacks
+from schedlens.timeline import inventory, lanes, parts, stacks
 from schedlens.timeline.lanes import Asked
 from schedlens.timeline.prepared import Timelines
 
@@ -43,8 +43,6 @@ MOST_MARKS = 50_000
 LEAST_COLUMNS = 100
 # A third of the time of zlib's default level, for 2.5 % more bytes.
 _LEVEL = 4
-_KEYS = "SELECT DISTINCT key FROM tiles.thread_part WHERE trace_id = {one}"
-_LANES = "SELECT DISTINCT lane FROM tiles.thread_part WHERE trace_id = {one}"
 
 # The stack with which each slice ended, and the one before it.
 _LEFT = """, left_with AS (
@@ -80,6 +78,7 @@ class Recording:
     end_ns: int
     stack_ids: Counter[int] = field(default_factory=Counter)
     """How many of the slices and samples in the page refer to each stack."""
+    _drawn: set[tuple[int, int]] = field(default_factory=set)
 
     @property
     def span(self) -> Range:
@@ -98,13 +97,17 @@ class Recording:
         """A request for all lanes of a kind."""
         return Asked(self.trace_id, kind, *span, width)
 
+    def drawn(self) -> set[tuple[int, int]]:
+        """The lanes of threads, each with the keys of its parts."""
+        if not self._drawn:
+            summed = self.timelines.sums_sql("thread", self.trace_id, *self.span)
+            rows = self.rows(f"SELECT DISTINCT lane, key FROM ({summed}) WHERE ns > 0")
+            self._drawn.update((row["lane"], row["key"]) for row in rows)
+        return self._drawn
+
     def count(self, span: Range) -> int:
-        """How many slices a range has."""
-        parts = " UNION ALL ".join(
-            f"SELECT count(*) AS n FROM ({self.timelines.parts_sql(kind, self.trace_id, *span)})"
-            for kind in SHARED
-        )
-        number: int = self.rows(f"SELECT sum(n)::BIGINT AS n FROM ({parts})")[0]["n"]
+        """About how many slices begin in a range."""
+        number: int = self.rows(parts.count_sql(self.trace_id, *span))[0]["n"]
         return number
 
 
@@ -186,13 +189,13 @@ def _stream(kind: str, span: Range, table: pa.Table) -> Stream:
 def _slices(one: Recording, kind: str, span: Range) -> Stream:
     """Every slice of a kind of lanes that overlaps the range, whole."""
     table = lanes.slices(one.timelines, one.asked(kind, span))
-    return _stream(kind, span, table.drop_columns(["row"]))
+    return _stream(kind, span, table)
 
 
 def _shares(one: Recording, budget: int) -> list[Stream]:
     """The finest shares of the whole recording that fit; the coarsest if none do."""
     made: list[Stream] = []
-    count = len(SHARED) * max(1, len(one.rows(_LANES.format(one=one.trace_id))))
+    count = len(SHARED) * max(1, len({lane for lane, _ in one.drawn()}))
     length = one.end_ns - one.start_ns
     prepared = [
         width for width in one.timelines.widths(one.trace_id) if length // width <= COLUMNS[0]
@@ -345,9 +348,10 @@ def _small_lanes(one: Recording, overview: dict[str, Any], budget: int) -> list[
 def _overview(one: Recording) -> dict[str, Any]:
     """The overview of the server, with names that are safe to show, without what is not used."""
     found = inventory.overview(one.timelines, one.trace_id)
-    used = {row["key"] for row in one.rows(_KEYS.format(one=one.trace_id))}
+    drawn = one.drawn()
+    used = {key for _, key in drawn}
     found["states"] = [state for state in found["states"] if state["key"] in used]
-    seen = {row["lane"] for row in one.rows(_LANES.format(one=one.trace_id))}
+    seen = {lane for lane, _ in drawn}
     found["threads"] = [thread for thread in found["threads"] if thread["utid"] in seen]
     upids = {thread["upid"] for thread in found["threads"]}
     found["processes"] = [process for process in found["processes"] if process["upid"] in upids]

@@ -33,9 +33,15 @@ WITH piece AS NOT MATERIALIZED (
 )
 SELECT lane, key, f AS first, 1 AS columns, least(e, (f + 1) * {width}) - b AS ns, begins FROM piece
 UNION ALL
-SELECT lane, key, l, 1, e - l * {width}, 0 FROM piece WHERE l > f
-UNION ALL
-SELECT lane, key, f + 1, l - f - 1, (l - f - 1) * {width}, 0 FROM piece WHERE l > f + 1
+SELECT lane, key, rest.first, rest.columns, rest.ns, 0
+FROM (
+  SELECT lane, key, unnest([
+    {{'first': l, 'columns': 1, 'ns': e - l * {width}}},
+    {{'first': f + 1, 'columns': l - f - 1, 'ns': (l - f - 1) * {width}}}
+  ]) AS rest
+  FROM piece WHERE l > f
+)
+WHERE rest.columns > 0
 """
 
 

@@ -152,7 +152,7 @@ def slices(timelines: Timelines, asked: Asked) -> pa.Table:
         )
     return _table(
         timelines,
-        "SELECT lane, ts AS start_ns, end_ns - ts AS dur_ns, key, row "
+        "SELECT lane, ts AS start_ns, end_ns - ts AS dur_ns, key "
         f"FROM ({_parts(timelines, asked)}) WHERE {asked.chosen} ORDER BY lane, ts, end_ns",
         {"shape": "slices"},
     )

@@ -1,25 +1,47 @@
-"""SQL that splits the time of CPUs and threads of a recording into parts with one key each."""
+"""SQL that splits the time of CPUs and threads of a recording into parts with one key each.
+
+Parts are read from the tables of the analysis. Only the running time of threads that shared a core
+is cut anew, where a sibling begins or ends, and kept in `tiles.thread_part`.
+"""
 
 from __future__ import annotations
 
 from schedlens.timeline import keys
 
+KINDS = ("cpu", "thread", "sibling")
+COLUMNS = "lane, ts, end_ns, key"
 
-def sql(kind: str, one: int, start: int, end: int) -> str:
-    """SQL of lane, ts, end_ns, and key of every part of a kind of lanes, within the recording."""
-    text = {"cpu": _CPU_PARTS, "thread": _THREAD_PARTS, "sibling": _SIBLING_PARTS}[kind].format(
-        one=one, start=start, end=end, running=keys.running_sql("place.core_type"),
-        obstacle=keys.obstacle_sql("obstacle"),
-        ready=keys.READY, new=keys.NEW, unknown=keys.UNKNOWN, shared=keys.SHARED,
-    )  # fmt: skip
+# Tables with about a row for each part.
+_COUNTED = (
+    "cpu_state WHERE state <> 'idle'", "thread_state WHERE state <> 'ready'",
+    "ready_slice WHERE dur > 0", "sharing_slice WHERE dur > 0",
+)  # fmt: skip
+
+
+def sql(kind: str, one: int, start: int, end: int, near: str = "") -> str:
+    """SQL of lane, ts, end_ns, and key of every part of a kind of lanes, within the recording.
+
+    `near` is a condition on ts and dur, as they are in the tables of the analysis.
+    """
+    also = f" AND {near}" if near else ""
+    text = " UNION ALL ".join(source.format(one=one, also=also) for source in _SOURCES[kind])
     return (
         f"SELECT lane, greatest(ts, {start}) AS ts, least(end_ns, {end}) AS end_ns, key "
         f"FROM ({text}) WHERE ts < {end} AND end_ns >= {start}"
     )
 
 
-_CPU_PARTS = f"""
-SELECT cpu AS lane, ts, ts + dur AS end_ns,
+def count_sql(one: int, start: int, end: int) -> str:
+    """SQL of about how many parts begin in a range, which takes far less than to read them."""
+    counts = (
+        f"(SELECT count(*) FROM {rows} AND trace_id = {one} AND ts >= {start} AND ts < {end})"
+        for rows in _COUNTED
+    )
+    return f"SELECT {' + '.join(counts)} AS n"
+
+
+_CPU = f"""
+SELECT cpu::BIGINT AS lane, ts, ts + dur AS end_ns,
   CASE state
     WHEN 'thread' THEN coalesce(utid, {keys.NO_NAME})
     WHEN 'interrupt' THEN {keys.INTERRUPT}
@@ -27,25 +49,59 @@ SELECT cpu AS lane, ts, ts + dur AS end_ns,
     ELSE {keys.CPU_UNKNOWN}
   END AS key
 FROM cpu_state
-WHERE trace_id = {{one}} AND state <> 'idle'
+WHERE trace_id = {{one}} AND state <> 'idle'{{also}}
 """
 
-_SIBLING_PARTS = """
-SELECT cpu AS lane, ts, ts + dur AS end_ns, 1 AS key
-FROM sharing_slice WHERE trace_id = {one} AND dur > 0
+_SIBLING = """
+SELECT cpu::BIGINT AS lane, ts, ts + dur AS end_ns, 1::BIGINT AS key
+FROM sharing_slice WHERE trace_id = {one} AND dur > 0{also}
 """
 
-_THREAD_PARTS = """
+_ALONE = f"""
+SELECT s.utid AS lane, s.ts, s.ts + s.dur AS end_ns,
+  ({keys.running_sql("place.core_type")})::BIGINT AS key
+FROM (
+  FROM thread_state
+  WHERE trace_id = {{one}} AND state = 'running' AND dur > 0{{also}}
+    AND utid NOT IN (SELECT utid FROM tiles.sharer WHERE trace_id = {{one}})
+) AS s
+LEFT JOIN topology(p_trace_id := {{one}}) AS place
+  ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
+"""
+
+_SHARED = """
+SELECT lane, ts, ts + dur, key FROM tiles.thread_part WHERE trace_id = {one}{also}
+"""
+
+_READY = f"""
+SELECT utid, ts, ts + dur, ({keys.obstacle_sql("obstacle")})::BIGINT
+FROM ready_slice WHERE trace_id = {{one}} AND dur > 0{{also}}
+"""
+
+_REST = f"""
+SELECT t.utid, t.ts, t.ts + t.dur,
+  CASE t.state WHEN 'waiting' THEN w.key WHEN 'new' THEN {keys.NEW} ELSE {keys.UNKNOWN} END
+FROM (
+  FROM thread_state
+  WHERE trace_id = {{one}} AND state NOT IN ('running', 'ready') AND dur > 0{{also}}
+) AS t
+LEFT JOIN tiles.waiting AS w
+  ON t.state = 'waiting' AND w.trace_id = {{one}} AND w.reason IS NOT DISTINCT FROM t.reason
+"""
+
+_SOURCES = {"cpu": (_CPU,), "thread": (_ALONE, _SHARED, _READY, _REST), "sibling": (_SIBLING,)}
+
+# Where a thread or whether its sibling is busy changes; nothing else splits its running time.
+_SHARED_RUNNING = """
+INSERT INTO tiles.thread_part
 WITH
   place AS (FROM topology(p_trace_id := {one})),
-  -- Only the running time of these has to be cut where a sibling begins or ends.
-  sharer AS (SELECT DISTINCT utid FROM sharing_slice WHERE trace_id = {one} AND dur > 0),
-  run AS NOT MATERIALIZED (
-    SELECT utid, ts, ts + dur AS end_ns, cpu FROM thread_state
+  ran AS NOT MATERIALIZED (
+    SELECT utid, ts, ts + dur AS end_ns, cpu
+    FROM thread_state
     WHERE trace_id = {one} AND state = 'running' AND dur > 0
+      AND utid IN (SELECT utid FROM tiles.sharer WHERE trace_id = {one})
   ),
-  ran AS (FROM run SEMI JOIN sharer USING (utid)),
-  -- Where the thread or whether its sibling is busy changes; nothing else splits a part.
   edge AS (
     SELECT utid, edge_ns, sum(run) AS run, sum(share) AS share, max(cpu) AS cpu,
       bool_or(run <> 0) AS cut
@@ -66,35 +122,20 @@ WITH
       sum(share) OVER w AS share, last_value(cpu IGNORE NULLS) OVER w AS cpu
     FROM edge
     WINDOW w AS (PARTITION BY utid ORDER BY edge_ns ROWS UNBOUNDED PRECEDING)
-  ),
-  lane AS (
-    SELECT s.utid, s.ts, s.end_ns,
-      {running} + CASE WHEN s.share > 0 THEN {shared} ELSE 0 END AS key
-    FROM swept AS s
-    LEFT JOIN place ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
-    WHERE s.run > 0
-    UNION ALL
-    SELECT s.utid, s.ts, s.end_ns, {running}
-    FROM run AS s
-    ANTI JOIN sharer ON sharer.utid = s.utid
-    LEFT JOIN place ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
-    UNION ALL
-    SELECT utid, ts, ts + dur, {obstacle}
-    FROM unordered.ready_obstacle_slice({one}, {start}, {end}, 100000)
-    UNION ALL
-    -- Periods that no row of ready_slice explains.
-    SELECT t.utid, t.ts, t.ts + t.dur, {ready}
-    FROM thread_state AS t
-    ANTI JOIN (SELECT utid, ready_ts FROM ready_slice WHERE trace_id = {one}) AS r
-      ON r.utid = t.utid AND r.ready_ts = t.ts
-    WHERE t.trace_id = {one} AND t.state = 'ready'
-    UNION ALL
-    SELECT t.utid, t.ts, t.ts + t.dur,
-      CASE t.state WHEN 'waiting' THEN w.key WHEN 'new' THEN {new} ELSE {unknown} END
-    FROM thread_state AS t
-    LEFT JOIN tiles.waiting AS w
-      ON t.state = 'waiting' AND w.trace_id = {one} AND w.reason IS NOT DISTINCT FROM t.reason
-    WHERE t.trace_id = {one} AND t.state NOT IN ('running', 'ready')
   )
-SELECT utid AS lane, ts, end_ns, key FROM lane WHERE end_ns > ts
+SELECT {one}, s.utid, s.ts, s.end_ns - s.ts,
+  {running} + CASE WHEN s.share > 0 THEN {shared} ELSE 0 END AS key
+FROM swept AS s
+LEFT JOIN place ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
+WHERE s.run > 0 AND s.end_ns > s.ts
 """
+
+
+def fill_shared(one: int) -> tuple[str, str]:
+    """Statements that fill `tiles.sharer` and `tiles.thread_part` of a recording."""
+    running = keys.running_sql("place.core_type")
+    return (
+        "INSERT INTO tiles.sharer SELECT DISTINCT trace_id, utid FROM sharing_slice "
+        f"WHERE trace_id = {one} AND dur > 0",
+        _SHARED_RUNNING.format(one=one, running=running, shared=keys.SHARED),
+    )

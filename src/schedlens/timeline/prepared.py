@@ -1,5 +1,7 @@
 """What the timeline reads: each thread's and CPU's parts, and their sums in columns of time.
 
+The parts are rows of the analysis (`parts`); what is prepared here finds and sums them fast.
+
 The tables are in a catalog named `tiles`, in memory or in a file, and are filled for a recording
 when it is first shown. All sums are exact: a column's time is split between its keys to the ns.
 """
@@ -21,19 +23,15 @@ from schedlens.timeline import keys, parts
 from schedlens.timeline.columns import FACTOR, cover, split_sql, widths_of
 
 # Version of the tables below; a file with another one is made again.
-VERSION = 3
-KINDS = ("cpu", "thread", "sibling")
+VERSION = 4
 # A recording with fewer parts has no columns: splitting its parts is as fast as reading them.
 LEAST_PARTS = 100_000
 # Columns that have more rows for each part than this are not made: to read them would take as long
 # as to split the parts.
 ROWS_PER_PART = 0.25
 # Parts longer than so many of the narrowest columns are listed, because the others are found by
-# their begin alone. All are stored as they are found, which is nearly by time: to sort them takes
-# longer than what it saves.
+# their begin alone: the tables of the analysis are nearly in time order.
 _LONG_COLUMNS = 16
-# Rows of a lane in a range: those that overlap it, and those without a length inside.
-_COLUMNS = "trace_id, lane, ts, end_ns, key"
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS tiles.source (version INTEGER, stamp VARCHAR);
@@ -41,17 +39,18 @@ CREATE TABLE IF NOT EXISTS tiles.recording (
   trace_id BIGINT, start_ns BIGINT, end_ns BIGINT, long_ns BIGINT);
 CREATE TABLE IF NOT EXISTS tiles.level (trace_id BIGINT, width_ns BIGINT);
 CREATE TABLE IF NOT EXISTS tiles.waiting (trace_id BIGINT, key BIGINT, reason VARCHAR);
+CREATE TABLE IF NOT EXISTS tiles.sharer (trace_id BIGINT, utid BIGINT);
+CREATE TABLE IF NOT EXISTS tiles.thread_part (
+  trace_id BIGINT, lane BIGINT, ts BIGINT, dur BIGINT, key BIGINT);
 """ + "".join(
     f"""
-CREATE TABLE IF NOT EXISTS tiles.{kind}_part (
-  trace_id BIGINT, lane BIGINT, ts BIGINT, end_ns BIGINT, key BIGINT);
 CREATE TABLE IF NOT EXISTS tiles.{kind}_long (
-  trace_id BIGINT, lane BIGINT, ts BIGINT, end_ns BIGINT, key BIGINT, row BIGINT);
+  trace_id BIGINT, lane BIGINT, ts BIGINT, end_ns BIGINT, key BIGINT);
 CREATE TABLE IF NOT EXISTS tiles.{kind}_tile (
   trace_id BIGINT, width_ns BIGINT, lane BIGINT, first BIGINT, columns BIGINT, key BIGINT,
   ns BIGINT, begins BIGINT);
 """
-    for kind in KINDS
+    for kind in parts.KINDS
 )
 
 
@@ -87,8 +86,9 @@ class Timelines:
         con.execute(f"ATTACH {literal(str(file) if file else ':memory:')} AS tiles (READ_WRITE)")
         con.execute(_TABLES)
         if self._source() != [(VERSION, stamp)]:
-            names = [f"{kind}_{what}" for kind in KINDS for what in ("part", "long", "tile")]
-            for table in ("source", "recording", "level", "waiting", *names):
+            for (table,) in con.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = 'tiles'"
+            ).fetchall():
                 con.execute(f"DROP TABLE tiles.{table}")
             con.execute(_TABLES)
             con.execute("INSERT INTO tiles.source VALUES (?, ?)", [VERSION, stamp])
@@ -152,19 +152,23 @@ class Timelines:
         ).fetchall()
         return [row[0] for row in rows]
 
+    def all_parts_sql(self, kind: str, trace_id: int) -> str:
+        """SQL of lane, ts, end_ns, and key of all parts of a recording."""
+        return parts.sql(kind, trace_id, *self.of(trace_id))
+
     def parts_sql(self, kind: str, trace_id: int, start_ns: int, end_ns: int) -> str:
         """SQL of the parts of a range: those that overlap it, and those without a length inside."""
-        long_ns = self.con.execute(
-            "SELECT long_ns FROM tiles.recording WHERE trace_id = ?", [trace_id]
-        ).fetchall()[0][0]
-        chosen = (
-            f"WHERE trace_id = {trace_id} AND ts < {end_ns} AND end_ns >= {start_ns} "
-            f"AND (end_ns > {start_ns} OR ts = end_ns)"
-        )
+        rows = self.con.execute(
+            "SELECT start_ns, end_ns, long_ns FROM tiles.recording WHERE trace_id = ?", [trace_id]
+        ).fetchall()
+        first, last, long_ns = rows[0]
+        chosen = f"ts < {end_ns} AND end_ns >= {start_ns} AND (end_ns > {start_ns} OR ts = end_ns)"
+        near = f"ts < {end_ns} AND ts >= {start_ns - long_ns} AND dur <= {long_ns}"
         return (
-            f"SELECT {_COLUMNS}, rowid AS row FROM tiles.{kind}_part {chosen} "
-            f"AND ts >= {start_ns - long_ns} AND end_ns - ts <= {long_ns} "
-            f"UNION ALL SELECT {_COLUMNS}, row FROM tiles.{kind}_long {chosen}"
+            f"SELECT {parts.COLUMNS} FROM ({parts.sql(kind, trace_id, first, last, near)}) "
+            f"WHERE {chosen} UNION ALL "
+            f"SELECT {parts.COLUMNS} FROM tiles.{kind}_long "
+            f"WHERE trace_id = {trace_id} AND {chosen}"
         )
 
     def sums_sql(self, kind: str, trace_id: int, start_ns: int, end_ns: int) -> str:
@@ -210,13 +214,26 @@ class Timelines:
         self.con.execute("BEGIN")
         try:
             long_ns = _LONG_COLUMNS * widths[0]
-            self._fill_parts(trace_id, start, end, long_ns)
-            prepared = self._worth_preparing(trace_id, end - start, widths)
+            self.con.execute(
+                "INSERT INTO tiles.waiting SELECT trace_id, "
+                f"{keys.FIRST_WAITING} + row_number() OVER (ORDER BY reason NULLS FIRST) - 1, "
+                "reason FROM (SELECT DISTINCT trace_id, reason FROM thread_state "
+                f"WHERE trace_id = {trace_id} AND state = 'waiting')"
+            )
+            for sql in parts.fill_shared(trace_id):
+                self.con.execute(sql)
+            for kind in parts.KINDS:
+                long = parts.sql(kind, trace_id, start, end, f"dur > {long_ns}")
+                self.con.execute(
+                    f"INSERT INTO tiles.{kind}_long SELECT {trace_id}, {parts.COLUMNS} "
+                    f"FROM ({long}) ORDER BY ts, lane"
+                )
+            prepared = self._worth_preparing(trace_id, (start, end), widths)
             for width in prepared:
                 self.con.execute("INSERT INTO tiles.level VALUES (?, ?)", [trace_id, width])
             if prepared:
-                for kind in KINDS:
-                    self._fill_tiles(kind, trace_id, start, prepared)
+                for kind in parts.KINDS:
+                    self._fill_tiles(kind, trace_id, (start, end), prepared)
             self.con.execute(
                 "INSERT INTO tiles.recording VALUES (?, ?, ?, ?)", [trace_id, start, end, long_ns]
             )
@@ -226,51 +243,33 @@ class Timelines:
             raise
         return start, end
 
-    def _worth_preparing(self, one: int, length: int, widths: list[int]) -> list[int]:
+    def _worth_preparing(self, one: int, span: tuple[int, int], widths: list[int]) -> list[int]:
         """The widths whose columns have far fewer rows than the parts; none if there are few parts.
 
         The parts of a lane with one key need about one row of each column that they are in.
         """
+        if self.con.execute(parts.count_sql(one, *span)).fetchall()[0][0] < self._least_parts:
+            return []
         counts = [
             row[0]
-            for kind in KINDS
+            for kind in parts.KINDS
             for row in self.con.execute(
-                f"SELECT count(*) FROM tiles.{kind}_part WHERE trace_id = ? GROUP BY lane, key",
-                [one],
+                f"SELECT count(*) FROM ({parts.sql(kind, one, *span)}) GROUP BY lane, key"
             ).fetchall()
         ]
-        total = sum(counts)
-        if total < self._least_parts:
-            return []
         for place, width in enumerate(widths):
-            columns = length // width + 1
-            if sum(min(count, columns) for count in counts) <= self._rows_per_part * total:
+            columns = (span[1] - span[0]) // width + 1
+            needed = sum(min(count, columns) for count in counts)
+            if needed <= self._rows_per_part * sum(counts):
                 return widths[place:]
         return widths[-1:]
 
-    def _fill_parts(self, one: int, start: int, end: int, long_ns: int) -> None:
-        self.con.execute(
-            "INSERT INTO tiles.waiting SELECT trace_id, "
-            f"{keys.FIRST_WAITING} + row_number() OVER (ORDER BY reason NULLS FIRST) - 1, reason "
-            "FROM (SELECT DISTINCT trace_id, reason FROM thread_state "
-            f"WHERE trace_id = {one} AND state = 'waiting')"
-        )
-        for kind in KINDS:
-            self.con.execute(
-                f"INSERT INTO tiles.{kind}_part SELECT {one}, lane, ts, end_ns, key "
-                f"FROM ({parts.sql(kind, one, start, end)})"
-            )
-            self.con.execute(
-                f"INSERT INTO tiles.{kind}_long SELECT {_COLUMNS}, rowid FROM tiles.{kind}_part "
-                f"WHERE trace_id = {one} AND end_ns - ts > {long_ns} ORDER BY ts, lane"
-            )
-
-    def _fill_tiles(self, kind: str, one: int, start: int, widths: list[int]) -> None:
+    def _fill_tiles(self, kind: str, one: int, span: tuple[int, int], widths: list[int]) -> None:
         for place, width in enumerate(widths):
             if place == 0:
                 source = split_sql(
-                    f"SELECT lane, key, ts - {start} AS b, end_ns - {start} AS e, 1 AS begins "
-                    f"FROM tiles.{kind}_part WHERE trace_id = {one}",
+                    f"SELECT lane, key, ts - {span[0]} AS b, end_ns - {span[0]} AS e, 1 AS begins "
+                    f"FROM ({parts.sql(kind, one, *span)})",
                     width,
                 )
             else:

@@ -142,7 +142,7 @@ def slice_at(timelines: Timelines, trace_id: int, utid: int, time_ns: int) -> di
 def obstacles(
     timelines: Timelines, trace_id: int, utid: int, ready_ns: int, start_ns: int
 ) -> list[dict[str, Any]]:
-    """What `_OBSTACLES` returns, from the prepared parts: the view judges the whole recording."""
+    """What `_OBSTACLES` returns, from the parts: the view reads the whole recording."""
     parts = timelines.parts_sql("thread", trace_id, ready_ns, start_ns)
     found = table(
         timelines,

@@ -141,6 +141,7 @@ fn sweep(mut make: Maker<'_>, kind: u8) {
         by_tick: kind & 2 == 2,
         tick_ns: 1 + i64::from(make.bytes.u8()),
         yields_recorded: kind & 4 == 4,
+        lossy: kind & 3 == 3,
     };
     let place = [
         ("cpu", INT, Small),
@@ -174,13 +175,16 @@ fn sweep(mut make: Maker<'_>, kind: u8) {
         ("cut", FLAG, Small),
         ("left_censored", FLAG, Small),
         ("rate_controlled", FLAG, Small),
+        ("unseen", FLAG, Small),
     ];
+    let throttled = [("utid", LONG, Small), ("unread", FLAG, Small)];
     let inputs = Inputs {
         cpu: make.rows("cpu", &place),
         affinity: make.rows("affinity", &allowed),
         seen: make.rows("seen", &[("utid", LONG, Small), ("cpu", INT, Small)]),
         parking: make.rows("parking", &parked),
-        throttled: make.rows("throttled", &[("utid", LONG, Small)]),
+        throttled: make.rows("throttled", &throttled),
+        short_idle: make.rows("short_idle", &[("ts", LONG, Time), ("dur", LONG, Length)]),
         not_running: make.rows("not_running", &states(Small)),
         slices: make.rows("slices", &slices),
         cpu_state: make.rows("cpu_state", &states(Small)),

@@ -52,9 +52,6 @@ impl Concurrency {
 
     /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
-        if all || self.table.is_full() {
-            into.extend(self.table.take()?);
-        }
-        Ok(())
+        self.table.take(all, into)
     }
 }

@@ -70,11 +70,11 @@ pub fn critical_path(
 ) -> Result<Option<Output>, IntervalError> {
     let frames: Vec<PathFrame> = read_all(frames)?;
     let threads = Threads::new(read_all(states)?);
-    let mut table = Table::new("frame_path")?;
+    let mut table = Table::whole("frame_path")?;
     for frame in &frames {
         walk(trace_id, frame, &threads, &mut table);
     }
-    Ok(table.take()?)
+    Ok(table.last()?)
 }
 
 fn walk(trace_id: i64, frame: &PathFrame, threads: &Threads, table: &mut Table) {

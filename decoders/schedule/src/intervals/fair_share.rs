@@ -169,7 +169,7 @@ impl Shares {
     /// The rows of `fair_share_sum`, by thread; `None` if no thread was runnable in the window.
     pub fn finish(mut self) -> Result<Option<Output>, IntervalError> {
         self.close_until(i64::MAX);
-        let mut table = Table::new("fair_share_sum")?;
+        let mut table = Table::whole("fair_share_sum")?;
         for (utid, spent) in &self.spent {
             table.push(&[
                 Value::Long(self.window.trace_id),
@@ -183,7 +183,7 @@ impl Shares {
                 Value::Long(spent.fair_ns.round() as i64),
             ]);
         }
-        Ok(table.take()?)
+        Ok(table.last()?)
     }
 }
 

@@ -211,6 +211,17 @@ row! {
         left_censored: flag,
         /// It waits because of CPU rate control.
         rate_controlled: flag,
+        /// Its switch-in was not seen, and its state is unknown afterwards.
+        unseen: flag,
+    }
+}
+row! {
+    /// An idle interval that lost records cut off, and that is too short to count.
+    ShortIdle, "short_idle", {
+        /// Start, ns.
+        ts: long,
+        /// Length, ns.
+        dur: long,
     }
 }
 row! {
@@ -269,6 +280,8 @@ row! {
     ThrottledRow, "throttled", {
         /// Thread.
         utid: long,
+        /// Its cgroup's throttled time was not read at the end.
+        unread: flag,
     }
 }
 row! {

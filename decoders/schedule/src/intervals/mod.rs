@@ -16,6 +16,7 @@ mod input;
 mod machine;
 mod mask;
 mod matching;
+mod obstacle;
 mod overlap;
 mod process_concurrency;
 mod ready;
@@ -27,7 +28,7 @@ mod tables;
 mod threads;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use crate::chunk::Output;
 use affinity::{Affinity, AffinityChange};
@@ -35,10 +36,11 @@ use chain::{ChainRules, Chains};
 use concurrency::Concurrency;
 use continuations::Continuations;
 use input::{
-    AffinityRow, CpuKind, CpuRow, Cursor, ParkingRow, ReadyRow, Row, SeenRow, SliceRow, StateRow,
-    ThrottledRow, read_all,
+    AffinityRow, CpuKind, CpuRow, Cursor, ParkingRow, ReadyRow, Row, SeenRow, ShortIdle, SliceRow,
+    StateRow, ThrottledRow, read_all,
 };
 use machine::Machine;
+use obstacle::Judge;
 use overlap::Overlap;
 use ready::{Begun, Ready};
 use serialized::Serialized;
@@ -70,6 +72,8 @@ pub struct Facts {
     pub tick_ns: i64,
     /// The recording contains `sched_yield`.
     pub yields_recorded: bool,
+    /// Some CPU lost records.
+    pub lossy: bool,
 }
 
 /// The streams, by the names of their row types in this module.
@@ -82,8 +86,10 @@ pub struct Inputs {
     pub seen: Batches,
     /// Parking in time order: ts, cpu, parked, soft_parked.
     pub parking: Batches,
-    /// Threads whose cgroup was throttled in the step: utid.
+    /// Threads whose cgroup was throttled in the step: utid, unread.
     pub throttled: Batches,
+    /// Idle intervals too short to count that lost records cut off, in time order: ts, dur.
+    pub short_idle: Batches,
     /// Idle, unknown and offline states in time order, with the columns of `cpu_state`.
     pub not_running: Batches,
     /// Slices of threads in time order: ts, dur, cpu, utid, ready_from_ns, ended.
@@ -91,7 +97,7 @@ pub struct Inputs {
     /// CPU states in time order: ts, dur, cpu, state, utid.
     pub cpu_state: Batches,
     /// Ready periods in time order: ts, dur, utid, entered_cpu, left_cpu, cut,
-    /// left_censored, rate_controlled.
+    /// left_censored, rate_controlled, unseen.
     pub ready: Batches,
 }
 
@@ -117,7 +123,8 @@ pub struct Intervals {
     machine: Machine,
     affinity: Affinity,
     continuations: Continuations,
-    throttled: HashSet<i64>,
+    /// Threads of throttled cgroups, and whether that was not read at the end.
+    throttled: HashMap<i64, bool>,
     changes: VecDeque<(i64, Change)>,
     timers: BinaryHeap<Reverse<(i64, Timer)>>,
     cpu_state: Cursor<StateRow>,
@@ -167,6 +174,8 @@ impl Intervals {
         changes.extend(later.into_iter().map(|change| (change.ts, Change::Affinity(change))));
         changes.sort_by_key(|(ts, _)| *ts);
         let throttled: Vec<ThrottledRow> = read_all(inputs.throttled)?;
+        let short_idle: Vec<ShortIdle> = read_all(inputs.short_idle)?;
+        let judge = Judge::new(facts.lossy, &short_idle);
         let continuations = Continuations::read(inputs.not_running)?;
         let rules = ChainRules {
             tick_ns: facts.tick_ns,
@@ -184,14 +193,14 @@ impl Intervals {
         let mut intervals = Self {
             overlap: Overlap::new(trace_id, &machine, first_ns)?,
             sharing: Sharing::new(trace_id, machine.cpus.len())?,
-            ready: Ready::new(trace_id, affinity.sets.len())?,
+            ready: Ready::new(trace_id, affinity.sets.len(), judge)?,
             serialized: Serialized::new(trace_id, chains.finish())?,
             concurrency: Concurrency::new(trace_id, machine.totals, first_ns)?,
             facts,
             machine,
             affinity,
             continuations,
-            throttled: throttled.into_iter().map(|row| row.utid).collect(),
+            throttled: throttled.into_iter().map(|row| (row.utid, row.unread)).collect(),
             changes: changes.into(),
             timers: BinaryHeap::new(),
             cpu_state: Cursor::new(inputs.cpu_state),
@@ -334,7 +343,9 @@ impl Intervals {
                 cut: row.cut,
                 left_censored: row.left_censored,
                 rate_controlled: row.rate_controlled,
-                cgroup_throttled: self.throttled.contains(&row.utid),
+                cgroup_throttled: self.throttled.contains_key(&row.utid),
+                unread: self.throttled.get(&row.utid).copied().unwrap_or(false),
+                unseen: row.unseen,
             };
             if !self.ready.begin(begun, &self.affinity, now_ns) {
                 continue;

@@ -94,9 +94,7 @@ impl Overlap {
     /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         for table in [&mut self.core_state, &mut self.sibling_slice] {
-            if all || table.is_full() {
-                into.extend(table.take()?);
-            }
+            table.take(all, into)?;
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl ProcessConcurrency {
     /// The rows of `concurrency_process_sum`; `None` if no thread ran in the window.
     pub fn finish(mut self) -> Result<Option<Output>, IntervalError> {
         self.close_until(i64::MAX);
-        let mut table = Table::new("concurrency_process_sum")?;
+        let mut table = Table::whole("concurrency_process_sum")?;
         for named in &self.named {
             for (running, ns) in named.spent_ns.iter().enumerate().skip(1) {
                 if *ns > 0 {
@@ -88,7 +88,7 @@ impl ProcessConcurrency {
                 }
             }
         }
-        Ok(table.take()?)
+        Ok(table.last()?)
     }
 }
 

@@ -8,6 +8,7 @@ use super::input::CpuKind;
 use super::machine::Machine;
 use super::mask::Mask;
 use super::matching::{self, Item};
+use super::obstacle::{Judge, Part};
 use super::tables::{Table, Value};
 use super::threads::ByThread;
 use crate::chunk::Output;
@@ -53,6 +54,10 @@ pub struct Begun {
     pub rate_controlled: bool,
     /// Its cgroup's throttled time grew in the step.
     pub cgroup_throttled: bool,
+    /// Its cgroup's throttled time was not read at the end.
+    pub unread: bool,
+    /// Its switch-in was not seen, and its state is unknown afterwards.
+    pub unseen: bool,
 }
 
 struct Slot {
@@ -76,6 +81,7 @@ struct Class {
 /// The open rows of both tables.
 pub struct Ready {
     trace_id: i64,
+    judge: Judge,
     slots: ByThread<Slot>,
     /// Threads whose obstacle depends on one specific CPU.
     special: Vec<i64>,
@@ -90,9 +96,10 @@ pub struct Ready {
 
 impl Ready {
     /// Starts without ready threads; `sets` is the number of distinct sets of allowed CPUs.
-    pub fn new(trace_id: i64, sets: usize) -> Result<Self, ArrowError> {
+    pub fn new(trace_id: i64, sets: usize, judge: Judge) -> Result<Self, ArrowError> {
         Ok(Self {
             trace_id,
+            judge,
             slots: ByThread::default(),
             special: Vec::new(),
             fresh: Vec::new(),
@@ -190,8 +197,13 @@ impl Ready {
                 self.classes[slot.set].offer = offer(machine, &affinity.sets[slot.set]);
             }
         }
-        let mut view =
-            View { machine, affinity, classes: &mut self.classes, table: &mut self.ready_slice };
+        let mut view = View {
+            machine,
+            affinity,
+            classes: &mut self.classes,
+            judge: &self.judge,
+            table: &mut self.ready_slice,
+        };
         let mut changed = self.changed;
         if any {
             for slot in self.slots.values_mut() {
@@ -243,16 +255,14 @@ impl Ready {
     /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         for table in [&mut self.ready_slice, &mut self.ready_match] {
-            if all || table.is_full() {
-                into.extend(table.take()?);
-            }
+            table.take(all, into)?;
         }
         Ok(())
     }
 
     fn close(&mut self, utid: i64, now_ns: i64) {
         let Some(slot) = self.slots.remove(&utid) else { return };
-        write_slot(&mut self.ready_slice, self.trace_id, &slot, now_ns);
+        write_slot(&mut self.ready_slice, &self.judge, self.trace_id, &slot, now_ns);
         self.delist(slot.set, slot.eligible);
         if slot.begun.left.is_some() || slot.exiting {
             self.special.retain(|other| *other != utid);
@@ -334,6 +344,7 @@ struct View<'a> {
     machine: &'a Machine,
     affinity: &'a Affinity,
     classes: &'a mut [Class],
+    judge: &'a Judge,
     table: &'a mut Table,
 }
 
@@ -376,7 +387,7 @@ impl View<'_> {
             *count = if eligible { *count + 1 } else { *count - 1 };
         }
         if slot.obstacle != Some(obstacle) {
-            write_slot(self.table, trace_id, slot, now_ns);
+            write_slot(self.table, self.judge, trace_id, slot, now_ns);
             slot.obstacle = Some(obstacle);
             slot.since_ns = now_ns;
         }
@@ -384,23 +395,63 @@ impl View<'_> {
     }
 }
 
-fn write_slot(table: &mut Table, trace_id: i64, slot: &Slot, now_ns: i64) {
+fn write_slot(table: &mut Table, judge: &Judge, trace_id: i64, slot: &Slot, now_ns: i64) {
     let Some(obstacle) = slot.obstacle.filter(|_| slot.since_ns < now_ns) else { return };
+    let begun = &slot.begun;
+    let mut from_ns = slot.since_ns;
+    let mut unseen = false;
+    if begun.unseen {
+        let unseen_ns = Judge::unseen_from(begun.end_ns);
+        if from_ns < unseen_ns && unseen_ns < now_ns {
+            write_part(table, judge, trace_id, begun, obstacle, (from_ns, unseen_ns), false);
+            from_ns = unseen_ns;
+        }
+        unseen = from_ns >= unseen_ns;
+    }
+    write_part(table, judge, trace_id, begun, obstacle, (from_ns, now_ns), unseen);
+}
+
+fn write_part(
+    table: &mut Table,
+    judge: &Judge,
+    trace_id: i64,
+    begun: &Begun,
+    obstacle: Obstacle,
+    (from_ns, to_ns): (i64, i64),
+    unseen: bool,
+) {
+    let part = Part {
+        from_ns,
+        to_ns,
+        throttled: obstacle.throttled,
+        cgroup_throttled: begun.cgroup_throttled,
+        unread: begun.unread,
+        idle_exit: obstacle.idle_exit,
+        idle_ns: obstacle.offer.idle_ns,
+        parked_ns: obstacle.offer.parked_ns,
+        uncertain: obstacle.offer.uncertain,
+        known: obstacle.known,
+        outside_ns: obstacle.offer.outside_ns,
+    };
+    let verdict = judge.verdict(&part, unseen);
     table.push(&[
         Value::Long(trace_id),
-        Value::Long(slot.begun.utid),
-        Value::Long(slot.since_ns),
-        Value::Long(now_ns - slot.since_ns),
-        Value::Long(slot.begun.ready_ns),
-        Value::OptInt(slot.begun.entered_cpu),
-        Value::Flag(obstacle.throttled),
-        Value::Flag(slot.begun.cgroup_throttled),
-        Value::Flag(obstacle.idle_exit),
-        Value::OptLong(obstacle.offer.idle_ns),
-        Value::OptLong(obstacle.offer.parked_ns),
-        Value::Flag(obstacle.offer.uncertain),
-        Value::Flag(obstacle.known),
-        Value::OptLong(obstacle.offer.outside_ns),
+        Value::Long(begun.utid),
+        Value::Long(from_ns),
+        Value::Long(to_ns - from_ns),
+        Value::Long(begun.ready_ns),
+        Value::OptInt(begun.entered_cpu),
+        Value::Flag(part.throttled),
+        Value::Flag(part.cgroup_throttled),
+        Value::Flag(part.idle_exit),
+        Value::OptLong(part.idle_ns),
+        Value::OptLong(part.parked_ns),
+        Value::Flag(part.uncertain),
+        Value::Flag(part.known),
+        Value::OptLong(part.outside_ns),
+        Value::Text(verdict.obstacle),
+        Value::Flag(verdict.in_doubt),
+        Value::Flag(verdict.may_be_idle),
     ]);
 }
 

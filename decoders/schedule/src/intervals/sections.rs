@@ -111,7 +111,7 @@ impl Sections {
     /// The rows of `parallel_section_sum`; `None` without a section in the window.
     pub fn finish(mut self) -> Result<Option<Output>, IntervalError> {
         self.close_until(i64::MAX);
-        let mut table = Table::new("parallel_section_sum")?;
+        let mut table = Table::whole("parallel_section_sum")?;
         for pool in &mut self.pools {
             pool.advance(self.window, i64::MAX);
             for (workers, sum) in &mut pool.sums {
@@ -136,7 +136,7 @@ impl Sections {
                 ]);
             }
         }
-        Ok(table.take()?)
+        Ok(table.last()?)
     }
 }
 

@@ -93,9 +93,7 @@ impl Sharing {
     /// Finished batches; with `all`, also a partly filled one.
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         for table in [&mut self.sharing_slice, &mut self.avoidable_match] {
-            if all || table.is_full() {
-                into.extend(table.take()?);
-            }
+            table.take(all, into)?;
         }
         Ok(())
     }
