@@ -105,6 +105,7 @@ impl Table {
     }
 
     /// Appends a row, with values in the table's column order.
+    #[inline]
     pub fn push(&mut self, values: &[Value<'_>]) {
         debug_assert_eq!(values.len(), self.columns.len(), "{}", self.name);
         for (column, value) in self.columns.iter_mut().zip(values) {
@@ -135,9 +136,14 @@ impl Table {
     }
 
     /// Full batches; with `all`, also one that is partly filled.
+    #[inline]
     pub fn take(&mut self, all: bool, into: &mut Vec<Output>) -> Result<(), ArrowError> {
         if all && self.rows > 0 {
             self.finish();
+        }
+        // Asked for at each moment.
+        if self.full.is_empty() {
+            return Ok(());
         }
         for columns in self.full.drain(..) {
             let arrays = columns.into_iter().map(Column::array).collect::<Result<Vec<_>, _>>()?;
