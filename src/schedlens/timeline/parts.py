@@ -1,7 +1,8 @@
 """SQL that splits the time of CPUs and threads of a recording into parts with one key each.
 
 Parts are read from the tables of the analysis. Only the running time of threads that shared a core
-is cut anew, where a sibling begins or ends, and kept in `tiles.thread_part`.
+is cut anew, where a sibling begins or ends, and kept in `tiles.thread_part`, together with ready
+periods that no row of `ready_slice` explains.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ LEFT JOIN topology(p_trace_id := {{one}}) AS place
   ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
 """
 
-_SHARED = """
+_OWN = """
 SELECT lane, ts, ts + dur, key FROM tiles.thread_part WHERE trace_id = {one}{also}
 """
 
@@ -89,7 +90,7 @@ LEFT JOIN tiles.waiting AS w
   ON t.state = 'waiting' AND w.trace_id = {{one}} AND w.reason IS NOT DISTINCT FROM t.reason
 """
 
-_SOURCES = {"cpu": (_CPU,), "thread": (_ALONE, _SHARED, _READY, _REST), "sibling": (_SIBLING,)}
+_SOURCES = {"cpu": (_CPU,), "thread": (_ALONE, _OWN, _READY, _REST), "sibling": (_SIBLING,)}
 
 # Where a thread or whether its sibling is busy changes; nothing else splits its running time.
 _SHARED_RUNNING = """
@@ -131,11 +132,37 @@ WHERE s.run > 0 AND s.end_ns > s.ts
 """
 
 
-def fill_shared(one: int) -> tuple[str, str]:
+# A recording that was analyzed has none. The sums show which threads to look at.
+_UNEXPLAINED = """
+INSERT INTO tiles.thread_part
+WITH
+  period AS NOT MATERIALIZED (
+    SELECT trace_id, utid, ts, dur FROM thread_state
+    WHERE trace_id = {one} AND state = 'ready' AND dur > 0
+  ),
+  explained AS NOT MATERIALIZED (
+    SELECT utid, ready_ts, dur FROM ready_slice WHERE trace_id = {one}
+  ),
+  suspect AS MATERIALIZED (
+    SELECT utid
+    FROM (SELECT utid, sum(dur) AS ns FROM period GROUP BY utid) AS whole
+    LEFT JOIN (SELECT utid, sum(dur) AS ns FROM explained GROUP BY utid) AS known USING (utid)
+    WHERE known.ns IS DISTINCT FROM whole.ns
+  )
+SELECT period.*, {ready}
+FROM period
+ANTI JOIN (FROM explained WHERE utid IN (FROM suspect)) AS known
+  ON known.utid = period.utid AND known.ready_ts = period.ts
+WHERE period.utid IN (FROM suspect)
+"""
+
+
+def fill(one: int) -> tuple[str, ...]:
     """Statements that fill `tiles.sharer` and `tiles.thread_part` of a recording."""
     running = keys.running_sql("place.core_type")
     return (
         "INSERT INTO tiles.sharer SELECT DISTINCT trace_id, utid FROM sharing_slice "
         f"WHERE trace_id = {one} AND dur > 0",
         _SHARED_RUNNING.format(one=one, running=running, shared=keys.SHARED),
+        _UNEXPLAINED.format(one=one, ready=keys.READY),
     )

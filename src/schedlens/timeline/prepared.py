@@ -220,7 +220,7 @@ class Timelines:
                 "reason FROM (SELECT DISTINCT trace_id, reason FROM thread_state "
                 f"WHERE trace_id = {trace_id} AND state = 'waiting')"
             )
-            for sql in parts.fill_shared(trace_id):
+            for sql in parts.fill(trace_id):
                 self.con.execute(sql)
             for kind in parts.KINDS:
                 long = parts.sql(kind, trace_id, start, end, f"dur > {long_ns}")
