@@ -126,6 +126,7 @@ def export(
     """
     from schedlens.lake import reading
     from schedlens.output.progress import bar
+    from schedlens.output.terminal import visible
 
     if form is None:
         raise click.UsageError(
@@ -166,6 +167,11 @@ def export(
             )
         choice = _choice(findings, margin_s, from_s, to_s)
         return scrub(path, output, choice, process, salt, report)
+    if len(query) == 1 and re.fullmatch(r"\S*[/\\]\S*", query[0]):
+        raise click.UsageError(
+            f"{visible(query[0])} is no QUERY (SQL, a table, or the name of a query): to write "
+            f"there, give -o {visible(query[0])}"
+        )
     with reading.opened(path) as analysis, bar() as progress:
         if form == "perfetto":
             written = _traces(analysis.con, _home(path, output), output, label, no_tracks, progress)
