@@ -147,7 +147,7 @@ def test_all_tables_with_rows_are_written(session: Path, tmp_path: Path) -> None
         (["export", "--csv", "--trace", "1"], "--trace and --no-tracks need --perfetto"),
         (["export", "--perfetto", "--trace", "drawn"], "no recording named 'drawn'"),
         (["export", "FROM nothing", "--csv"], "Catalog Error"),
-        (["export", "/data/tables", "--parquet"], "to write there, give -o /data/tables"),
+        (["export", "out/tables", "--parquet"], "to write there, give -o out/tables"),
         (["open", "--perfetto", "--finding", "7"], "no finding named '7': choose from 1"),
     ],
 )
