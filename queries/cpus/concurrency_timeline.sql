@@ -17,6 +17,7 @@ WITH
     FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)
     WHERE dur_ns > 0
   ),
+  -- Read twice: to keep its rows takes longer.
   piece AS NOT MATERIALIZED (
     SELECT
       c.*,

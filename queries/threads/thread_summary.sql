@@ -36,7 +36,7 @@ WITH
     FROM spent
     GROUP BY utid
   ),
-  slice AS NOT MATERIALIZED (
+  slice AS (
     SELECT
       sched_slice.*,
       ts >= start_ns AND NOT left_censored AS begins,

@@ -1,7 +1,7 @@
 """SQL that splits the time of CPUs and threads of a recording into parts with one key each.
 
-Parts are read from the tables of the analysis. Only the running time of threads that shared a core
-is cut anew, where a sibling begins or ends, and kept in `tiles.thread_part`, together with ready
+Parts are read from the tables of the analysis. `tiles.thread_part` has only those that no table
+has: the running time of threads that shared a core, cut where a sibling begins or ends, and ready
 periods that no row of `ready_slice` explains.
 """
 
@@ -70,7 +70,7 @@ LEFT JOIN topology(p_trace_id := {{one}}) AS place
   ON place.cpu = s.cpu AND s.ts >= place.from_ns AND s.ts < place.to_ns
 """
 
-_OWN = """
+_KEPT = """
 SELECT lane, ts, ts + dur, key FROM tiles.thread_part WHERE trace_id = {one}{also}
 """
 
@@ -90,7 +90,7 @@ LEFT JOIN tiles.waiting AS w
   ON t.state = 'waiting' AND w.trace_id = {{one}} AND w.reason IS NOT DISTINCT FROM t.reason
 """
 
-_SOURCES = {"cpu": (_CPU,), "thread": (_ALONE, _OWN, _READY, _REST), "sibling": (_SIBLING,)}
+_SOURCES = {"cpu": (_CPU,), "thread": (_ALONE, _KEPT, _READY, _REST), "sibling": (_SIBLING,)}
 
 # Where a thread or whether its sibling is busy changes; nothing else splits its running time.
 _SHARED_RUNNING = """
