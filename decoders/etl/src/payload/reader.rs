@@ -7,17 +7,22 @@ pub(crate) struct Reader<'a> {
     at: usize,
     /// Bytes of a pointer: 4 or 8.
     pointer: usize,
-    /// Remaining values to read, because descriptions in a file can nest endlessly.
-    budget: u32,
+    /// Remaining values to read, because descriptions in a file can nest endlessly, and values may
+    /// take no bytes.
+    values: u32,
+    /// Remaining bytes of their names.
+    names: usize,
 }
 
 /// Maximum values of one payload; more means damaged data.
-const BUDGET: u32 = 1 << 16;
+const MOST_VALUES: u32 = 1 << 16;
+/// Maximum bytes of their names, which repeat in lists of structs.
+const MOST_NAMES: usize = 1 << 22;
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte.
     pub(crate) fn new(bytes: &'a [u8], pointer: usize) -> Self {
-        Self { bytes, at: 0, pointer, budget: BUDGET }
+        Self { bytes, at: 0, pointer, values: MOST_VALUES, names: MOST_NAMES }
     }
 
     /// The same bytes with another pointer size, from the first byte.
@@ -35,9 +40,10 @@ impl<'a> Reader<'a> {
         self.pointer
     }
 
-    /// Counts a value; `None` over the limit.
-    pub(crate) fn count(&mut self) -> Option<()> {
-        self.budget = self.budget.checked_sub(1)?;
+    /// Counts a value and its name, which is empty in a list; `None` over the limits.
+    pub(crate) fn count(&mut self, name: &str) -> Option<()> {
+        self.values = self.values.checked_sub(1)?;
+        self.names = self.names.checked_sub(name.len())?;
         Some(())
     }
 

@@ -187,6 +187,7 @@ impl Schema {
         numbers: &mut [u64],
         depth: usize,
     ) -> Option<Value> {
+        reader.count(&property.name)?;
         let by_index = |index: u16| numbers.get(usize::from(index)).copied();
         let counted = property.flags & COUNT_BY_PROPERTY != 0;
         let count = if counted { by_index(property.count)? } else { property.count.into() };
@@ -201,7 +202,9 @@ impl Schema {
             if !single && reader.rest().is_empty() {
                 break;
             }
-            reader.count()?;
+            if !single {
+                reader.count("")?;
+            }
             let value = if property.flags & IS_STRUCT != 0 {
                 if depth >= DEEPEST {
                     return None;
@@ -377,6 +380,12 @@ mod tests {
         let own = info(1, &[(IS_STRUCT, "s", 0, 1, 1, 0)]);
         assert!(Schema::read(&own).expect("a schema").fields(&[1; 64], 8).0.is_empty());
         let many = info(1, &[(0, "a", 4, 0, u16::MAX, 1)]);
+        // A name that would be repeated for each of the 65,535 empty values.
+        let long = "n".repeat(20_000);
+        let members = [(IS_STRUCT, "s", 1, 1, u16::MAX, 0), (0, &long, 14, 0, 1, 0)];
+        assert!(
+            Schema::read(&info(1, &members)).expect("a schema").fields(&[1; 8], 8).0.is_empty()
+        );
         assert_eq!(Schema::read(&many).expect("a schema").fields(&[1; 3], 8).list("a").len(), 3);
         let mut cut = info(1, &[(0, "a", 4, 0, 1, 1)]);
         cut.truncate(120);

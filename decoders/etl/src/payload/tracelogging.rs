@@ -106,7 +106,7 @@ fn value(
     depth: usize,
 ) -> Option<(Value, usize)> {
     let field = described.get(number)?;
-    data.count()?;
+    data.count(&field.name)?;
     let members = if field.kind == STRUCT { usize::from(field.out) } else { 0 };
     let one = |data: &mut Reader<'_>| -> Option<(Value, usize)> {
         if field.kind != STRUCT {
@@ -135,6 +135,7 @@ fn value(
         if data.rest().is_empty() {
             break;
         }
+        data.count("")?;
         let (found, after) = one(data)?;
         values.push(found);
         next = after;
@@ -208,5 +209,21 @@ mod tests {
         assert!(read(&[0, 0], &[], 8).is_none());
         let tags = [0xff; 40];
         assert!(read(&tags, &[], 8).is_none());
+    }
+
+    #[test]
+    fn values_without_bytes_are_limited() {
+        // Structs of eight lists, each of as many empty values as 16 bits can count.
+        let empty = b"e\0\x20\xff\xff".repeat(8);
+        let fields = [b"s\0\xb8\x08\xff\xff".as_slice(), &empty].concat();
+        assert!(read(&described(&fields), &[1; 8], 8).expect("an event").1.0.is_empty());
+    }
+
+    #[test]
+    fn repeated_names_are_limited() {
+        // Its name would be repeated for each of the 65,535 structs.
+        let long = [&[b'n'; 20_000][..], b"\0\x00"].concat();
+        let fields = [b"s\0\xb8\x01\xff\xff".as_slice(), &long].concat();
+        assert!(read(&described(&fields), &[1; 8], 8).expect("an event").1.0.is_empty());
     }
 }
