@@ -115,7 +115,7 @@ CREATE TABLE context_switch (
   prev_wait_mode INTEGER,          -- KPROCESSOR_MODE of the wait (Windows).
   prev_priority INTEGER,           -- Priority of prev_utid.
   next_priority INTEGER,           -- Priority of next_utid.
-  prev_preempted BOOLEAN,          -- The record's own preempt flag, where it has one.
+  prev_preempted BOOLEAN USING COMPRESSION RLE, -- The record's own preempt flag, where it has one.
   prev_ideal_cpu INTEGER,          -- Ideal processor (Windows).
   prev_cstate INTEGER,             -- Idle state that the CPU was in before (Windows).
   prev_remaining_quantum INTEGER,  -- Remaining quantum of prev_utid, the number as recorded (Windows); NULL if the record has none.
@@ -134,9 +134,9 @@ CREATE TABLE wakeup (
   prev_cpu INTEGER,                -- CPU it last ran on, if the record contains it.
   target_cpu INTEGER,              -- CPU it was sent to; for sched_waking, corrected by the next sched_migrate_task.
   kind VARCHAR NOT NULL,           -- ready, waking, wakeup or wakeup_new.
-  in_interrupt BOOLEAN,            -- Written from interrupt context.
+  in_interrupt BOOLEAN USING COMPRESSION RLE, -- Written from interrupt context.
   stack_id BIGINT,                 -- Stack of the waker; NULL if not recorded.
-  effective BOOLEAN                -- True if it started a ready period; false: it changed nothing.
+  effective BOOLEAN USING COMPRESSION RLE -- True if it started a ready period; false: it changed nothing.
 );
 
 CREATE TABLE migration (

@@ -6,8 +6,8 @@ CREATE TABLE core_state (
   core INTEGER NOT NULL,           -- Core: the lowest logical CPU number of its siblings.
   ts BIGINT NOT NULL,              -- Start.
   dur BIGINT NOT NULL,             -- Length; the rows of a core cover the trace.
-  online INTEGER NOT NULL,         -- Its online logical CPUs.
-  unknown INTEGER NOT NULL,        -- Those of them in an unknown state.
+  online INTEGER NOT NULL USING COMPRESSION RLE, -- Its online logical CPUs.
+  unknown INTEGER NOT NULL USING COMPRESSION RLE, -- Those of them in an unknown state.
   busy INTEGER NOT NULL,           -- Those in state thread or interrupt.
   threads INTEGER NOT NULL         -- Those in state thread.
 );
@@ -56,7 +56,7 @@ CREATE TABLE ready_slice (
   idle_exit BOOLEAN NOT NULL,      -- At most 1 ms before its switch-in, with the CPU it switches in on still idle.
   idle_ns BIGINT,                  -- Known length of the longest idle interval, at this moment, of an allowed online unparked CPU; NULL: none idle, or the thread may be leaving its idle state in lost time.
   parked_ns BIGINT,                -- The same over allowed parked or soft-parked CPUs.
-  unknown_available BOOLEAN NOT NULL, -- An allowed CPU is in an unknown state, or idle with its parking or the length of its idle interval unknown; or an allowed CPU is idle in the last ms before lost time that hides the switch-in.
+  unknown_available BOOLEAN NOT NULL USING COMPRESSION RLE, -- An allowed CPU is in an unknown state, or idle with its parking or the length of its idle interval unknown; or an allowed CPU is idle in the last ms before lost time that hides the switch-in.
   affinity_known BOOLEAN NOT NULL USING COMPRESSION RLE, -- False: its affinity is unknown and taken as the CPUs it ran on (lower bound).
   outside_idle_ns BIGINT,          -- Length of the longest idle interval, at this moment, of an online unparked CPU outside its affinity (if that is unknown, outside the CPUs it ran on); NULL: none idle.
   obstacle VARCHAR NOT NULL,       -- Why it was not running, if idle intervals of 100000 ns count: throttled, idle_exit, idle_available, parked_available, unknown or all_busy.
@@ -77,13 +77,13 @@ CREATE TABLE concurrency_slice (
   ts BIGINT NOT NULL,              -- Start; the rows cover the trace.
   dur BIGINT NOT NULL,             -- Length.
   busy INTEGER NOT NULL,           -- Busy logical CPUs.
-  unknown INTEGER NOT NULL,        -- Logical CPUs in an unknown state.
+  unknown INTEGER NOT NULL USING COMPRESSION RLE, -- Logical CPUs in an unknown state.
   ready INTEGER NOT NULL,          -- Ready threads.
   p INTEGER NOT NULL,              -- Cores of type P or U with at least one busy CPU.
   e INTEGER NOT NULL,              -- Cores of type E or LP-E with at least one busy CPU.
   other INTEGER NOT NULL,          -- Cores of unknown or numbered type with at least one busy CPU.
   smt INTEGER NOT NULL,            -- Busy CPUs beyond the first of their core.
-  online INTEGER                   -- Logical CPUs that are not offline.
+  online INTEGER USING COMPRESSION RLE -- Logical CPUs that are not offline.
 );
 
 CREATE TABLE quantum_chain (

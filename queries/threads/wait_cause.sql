@@ -25,13 +25,13 @@ WITH
     SEMI JOIN who ON who.utid = s.utid
     WHERE s.state = 'waiting' AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
   ),
-  -- The idle thread as the waker is an interrupt too.
-  woken AS (
-    SELECT w.utid, w.ts, bool_or(w.in_interrupt OR idle.utid IS NOT NULL) AS by_interrupt
+  -- The idle thread as the waker is an interrupt too. Looked up and not joined, because two records
+  -- may wake a thread at one time.
+  woken AS NOT MATERIALIZED (
+    SELECT w.utid, w.ts, w.in_interrupt OR idle.utid IS NOT NULL AS by_interrupt
     FROM wakeup AS w
     LEFT JOIN thread AS idle ON idle.utid = w.waker_utid AND idle.is_idle
     WHERE w.effective AND (p_trace_id IS NULL OR w.trace_id = p_trace_id)
-    GROUP BY w.utid, w.ts
   ),
   known (reason, cause) AS (
     VALUES
@@ -108,11 +108,17 @@ WITH
       explained.is_fault,
       explained.is_hard_fault,
       explained.is_disk,
-      woken.by_interrupt,
+      CASE
+        WHEN (explained.utid, explained.end_ns) IN (SELECT utid, ts FROM woken WHERE by_interrupt)
+          THEN true
+        WHEN (explained.utid, explained.end_ns) IN (
+          SELECT utid, ts FROM woken WHERE NOT by_interrupt
+        )
+          THEN false
+      END AS by_interrupt,
       explained.dur,
       CASE WHEN NOT explained.is_cut THEN explained.whole_ns END AS whole_ns,
     FROM explained
-    LEFT JOIN woken ON woken.utid = explained.utid AND woken.ts = explained.end_ns
     UNION ALL
     -- What ended a wait says nothing about the cause of these.
     SELECT utid, reason, NULL, NULL, NULL, NULL, dur, CASE WHEN NOT is_cut THEN whole_ns END

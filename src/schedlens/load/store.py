@@ -20,8 +20,7 @@ from schedlens.errors import (
 )
 from schedlens.load import schema
 from schedlens.machine import memory
-from schedlens.output import leftover
-from schedlens.output.whole_file import cannot_write
+from schedlens.output import leftover, whole_file
 
 # The newest format that DuckDB 1.5 shells can read; they cannot read DuckDB 2's default.
 STORAGE_VERSION = "v1.5.0"
@@ -87,6 +86,8 @@ def create(
             str(aside),
             config={
                 **FILE_CONFIG,
+                # The file has no name yet that anybody would look for: it is flushed once, below.
+                "fsync_mode": "NONE",
                 **({"temp_directory": str(temp_folder)} if temp_folder else {}),
                 **({"threads": threads} if threads else {}),
             },
@@ -105,6 +106,7 @@ def create(
         yield con
         con.execute("CHECKPOINT")
         con.close()
+        whole_file.flush(aside)
         aside.replace(path)
     except (OSError, duckdb.Error) as error:
         raise _failure(path, aside, allowed, error) from None
@@ -126,7 +128,7 @@ def _failure(
     text = str(error)
     if isinstance(error, OSError) and error.errno != errno.ENOSPC:
         named = Path(error.filename) if error.filename else path
-        return cannot_write(path if named == aside else named, error)
+        return whole_file.cannot_write(path if named == aside else named, error)
     # DuckDB reports a full disk for spilled data in the same way as a full memory.
     full = "No space left" in text or "max_temp_directory_size" in text
     if full and isinstance(error, duckdb.OutOfMemoryException):

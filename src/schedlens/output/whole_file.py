@@ -57,6 +57,12 @@ def write(path: Path, fill: Callable[[BinaryIO], None]) -> None:
         raise
 
 
+def flush(path: Path) -> None:
+    """Waits until the contents of a file are on its disk. Raises `OSError`."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
 def _discard(aside: Path) -> None:
     # On a read-only disk this fails as well, and must not hide why the file was not written.
     with contextlib.suppress(OSError):

@@ -1,12 +1,15 @@
-"""DuckDB's plans for queries in a database that schedlens opened."""
+"""Databases that schedlens creates and opens."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import duckdb
+import pytest
 
+from schedlens.errors import SchedlensError
 from schedlens.load import store
+from schedlens.output import whole_file
 
 FEW_BY_ITS_ESTIMATE = """
 EXPLAIN (FORMAT json)
@@ -35,3 +38,28 @@ def test_database_can_be_opened_twice(tmp_path: Path) -> None:
         pass
     with store.open_database(path), duckdb.connect(str(path), read_only=True) as con:
         assert con.execute("SELECT count(*) FROM trace").fetchall() == [(0,)]
+
+
+def test_database_gets_its_name_only_when_it_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "analysis.duckdb"
+    with store.create(path) as con:
+        con.execute("INSERT INTO problem VALUES (1, 'here', 'something', 1)")
+        # DuckDB itself waits for the disk at none of its commits.
+        assert con.execute("SELECT current_setting('fsync_mode')").fetchall() == [("NONE",)]
+
+    def fail(file: Path) -> None:
+        assert file.exists()
+        assert file != path
+        raise OSError(5, "Input/output error", str(file))
+
+    monkeypatch.setattr(whole_file, "flush", fail)
+    with (
+        pytest.raises(SchedlensError, match=r"analysis\.duckdb: Input/output error"),
+        store.create(path),
+    ):
+        pass
+    assert [file.name for file in tmp_path.iterdir()] == ["analysis.duckdb"]
+    with store.open_database(path) as con:
+        assert con.execute("SELECT count(*) FROM problem").fetchall() == [(1,)]
