@@ -171,7 +171,7 @@ damage: setup
 
 # SECONDS is the time of each target, HOURS that of all targets together.
 fuzz: setup
-	$(BIN)/python tools/fuzz/run.py $(if $(HOURS),--hours $(HOURS),--seconds $(or $(SECONDS),10))
+	$(BIN)/python tools/fuzz/run.py $(if $(HOURS),--optimized --hours $(HOURS),--seconds $(or $(SECONDS),10))
 
 # After long runs: adds what they found to the corpora in fixtures/fuzz.
 fuzz-corpus: setup

@@ -3,8 +3,9 @@
 The corpora in fixtures/fuzz are the first inputs; new ones go to build/fuzz/corpus, and inputs that
 fail to build/fuzz/failed. Exit status 1: a target failed. With `--seed` a run starts from the
 corpora in fixtures/fuzz alone, keeps no new inputs, and executes the same inputs each time, up to
-`--runs` of them or as many as it has the time for. `--minimize` writes the smallest corpora with
-the same coverage to fixtures/fuzz instead.
+`--runs` of them or as many as it has the time for. `--optimized` is for hours: its build takes
+longer and executes about twice as many inputs. `--minimize` writes the smallest corpora with the
+same coverage to fixtures/fuzz instead.
 """
 
 from __future__ import annotations
@@ -31,17 +32,28 @@ HERE = ROOT / "tools" / "fuzz"
 FIXTURES = ROOT / "fixtures" / "fuzz"
 BUILD = ROOT / "build" / "fuzz"
 TARGET_FOLDER = ROOT / "target" / "fuzz"
-PROGRAM = TARGET_FOLDER / "x86_64-unknown-linux-gnu" / "debug" / "schedlens-fuzz"
+BUILT = Path("x86_64-unknown-linux-gnu") / "debug" / "schedlens-fuzz"
 
 PYTHON_TARGET = "csv_files"
+# Without the recording of comparisons, which finds magic numbers but takes a quarter of the time,
+# and without the checks of the standard library; those of overflow remain.
+_OPTIMIZED = {
+    "RUSTFLAGS": "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 "
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters "
+    "-Cllvm-args=-sanitizer-coverage-pc-table --cfg=fuzzing",
+    "CARGO_PROFILE_DEV_OPT_LEVEL": "3",
+    "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS": "false",
+    "CARGO_PROFILE_DEV_OVERFLOW_CHECKS": "true",
+}
 # Longer inputs cost more than they find.
 _MOST_BYTES = 20_000
 # Bytes of a corpus in fixtures/fuzz before it is packed.
 _MOST_CORPUS = 120_000
 # Weighting inputs by the rarity of what they reach takes longer than most inputs themselves.
+# Inputs of this length have no reason to take more memory than this.
 _OPTIONS = (
-    f"-max_len={_MOST_BYTES}", "-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1",
-    "-entropic=0",
+    f"-max_len={_MOST_BYTES}", "-timeout=20", "-rss_limit_mb=512", "-malloc_limit_mb=64",
+    "-print_final_stats=1", "-entropic=0",
 )  # fmt: skip
 _STATUS = re.compile(
     r"#(\d+)\s+(?:DONE|pulse|REDUCE|NEW|INITED).*? cov: (\d+) ft: (\d+) corp: (\d+)"
@@ -72,10 +84,14 @@ class Limits:
     seed: int | None = None
 
 
-def build() -> None:
-    """Builds the program; a second call costs nothing."""
-    command = ["cargo", "build", "--locked", "-j2", "--target-dir", str(TARGET_FOLDER)]
-    subprocess.run(command, cwd=HERE, check=True)
+def build(*, optimized: bool = False) -> Path:
+    """Builds the program and returns it; a second call costs nothing."""
+    folder = TARGET_FOLDER / "optimized" if optimized else TARGET_FOLDER
+    command = ["cargo", "build", "--locked", "-j2", "--target-dir", str(folder)]
+    subprocess.run(
+        command, cwd=HERE, check=True, env=os.environ | (_OPTIMIZED if optimized else {})
+    )
+    return folder / BUILT
 
 
 def targets() -> list[str]:
@@ -89,7 +105,7 @@ def compiled() -> list[str]:
     return re.findall(r'^    \("(\w+)", \w+::\w+\),$', table, re.MULTILINE)
 
 
-def run(target: str, limits: Limits) -> Result:
+def run(target: str, limits: Limits, program: Path) -> Result:
     """Fuzzes one target."""
     if target == PYTHON_TARGET:
         return _run_python(limits)
@@ -106,7 +122,7 @@ def run(target: str, limits: Limits) -> Result:
         folder.mkdir(parents=True, exist_ok=True)
     unpack(target, known)
     begin = time.monotonic()
-    done = _call(target, [*options, *_OPTIONS], [own, known])
+    done = _call(program, target, [*options, *_OPTIONS], [own, known])
     found = _STATUS.findall(done.stderr)
     executions, edges, features, inputs = map(int, found[-1]) if found else (0, 0, 0, 0)
     failure = None
@@ -136,13 +152,13 @@ def _is_reason(line: str) -> bool:
 
 
 def _call(
-    target: str, options: Sequence[str], folders: Sequence[Path]
+    program: Path, target: str, options: Sequence[str], folders: Sequence[Path]
 ) -> subprocess.CompletedProcess[str]:
     # In memory where the system has such a place: some targets write files for each input.
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         return subprocess.run(
-            [str(PROGRAM), *options, *map(str, folders)],
+            [str(program), *options, *map(str, folders)],
             env=os.environ | {"SCHEDLENS_FUZZ_TARGET": target, "SCHEDLENS_FUZZ_FOLDER": folder,
                               "RUST_BACKTRACE": "1"},
             capture_output=True, text=True, errors="replace", check=False,
@@ -159,14 +175,14 @@ def unpack(target: str, folder: Path) -> None:
             archive.extractall(folder, filter="data")
 
 
-def minimize(target: str) -> tuple[int, int]:
+def minimize(target: str, program: Path) -> tuple[int, int]:
     """Writes the smallest corpus with the same coverage; returns inputs and packed bytes."""
     own, known, small = (BUILD / part / target for part in ("corpus", "known", "small"))
     own.mkdir(parents=True, exist_ok=True)
     unpack(target, known)
     shutil.rmtree(small, ignore_errors=True)
     small.mkdir(parents=True)
-    done = _call(target, ["-merge=1", *_OPTIONS], [small, own, known])
+    done = _call(program, target, ["-merge=1", *_OPTIONS], [small, own, known])
     if done.returncode:
         raise SystemExit(f"{target}: the corpus cannot be minimized\n{done.stderr[-2000:]}")
     # The first inputs remain; of the others, the shortest.
@@ -212,6 +228,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--runs", type=int, help="executions of each target at most")
     parser.add_argument("--seed", type=int, help="of the mutations, for the same inputs each time")
     parser.add_argument("--workers", type=int, default=2, help="targets that run at a time")
+    parser.add_argument("--optimized", action="store_true", help="for hours: a faster program")
     parser.add_argument("--minimize", action="store_true", help="rewrite fixtures/fuzz")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="only these")
     asked = parser.parse_args(arguments)
@@ -220,11 +237,11 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         print(f"no target {unknown[0]}: choose from {' '.join(known)}", file=sys.stderr)
         return 2
-    build()
+    program = build(optimized=asked.optimized)
     chosen = asked.targets or known
     if asked.minimize:
         for name in (name for name in chosen if name != PYTHON_TARGET):
-            inputs, size = minimize(name)
+            inputs, size = minimize(name, program)
             print(f"{name}: {inputs} inputs, {size:,} bytes")
         return 0
     seconds = asked.seconds
@@ -232,7 +249,7 @@ def main(arguments: Sequence[str]) -> int:
         seconds = asked.hours * 3600 * asked.workers / len(chosen)
     with ThreadPoolExecutor(asked.workers) as pool:
         limits = Limits(seconds, asked.runs, asked.seed)
-        results = list(pool.map(lambda name: run(name, limits), chosen))
+        results = list(pool.map(lambda name: run(name, limits, program), chosen))
     print(table(results))
     for result in results:
         if result.failure is not None:

@@ -41,10 +41,11 @@ impl Index {
     ) -> Verdict {
         let last = self.lanes[lane].last;
         let witnesses = witnesses(events, here, cpu);
-        let with_last = witnesses.iter().filter(|w| **w + TOLERANCE_NS >= last).count();
+        let agrees = |witness: &u64| witness.saturating_add(TOLERANCE_NS) >= last;
+        let with_last = witnesses.iter().filter(|witness| agrees(witness)).count();
         if witnesses.is_empty() || 2 * with_last > witnesses.len() {
             let place = format!("{}, offset {}", here.name, here.start);
-            let after = witnesses.into_iter().find(|w| w + TOLERANCE_NS >= last);
+            let after = witnesses.into_iter().find(agrees);
             let (start, end) = (here.start as u64, here.end as u64);
             let record = (ts, Span { segment: here.segment, start, end });
             self.set_apart(place, vec![record], gap_of(cpu, Some(last), after));
@@ -143,9 +144,10 @@ impl Index {
             }
             position = end;
         }
-        let late = tail.iter().rev().take_while(|(t, _)| *t > ts + TOLERANCE_NS).count();
+        let late =
+            tail.iter().rev().take_while(|(t, _)| *t > ts.saturating_add(TOLERANCE_NS)).count();
         let all = late == records;
-        if late == 0 || late > MOST_IN_A_ROW || (all && before > ts + TOLERANCE_NS) {
+        if late == 0 || late > MOST_IN_A_ROW || (all && before > ts.saturating_add(TOLERANCE_NS)) {
             return Vec::new();
         }
         let cut = tail.split_off(tail.len() - late);

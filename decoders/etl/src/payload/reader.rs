@@ -9,20 +9,25 @@ pub(crate) struct Reader<'a> {
     pointer: usize,
     /// Remaining values to read, because descriptions in a file can nest endlessly, and values may
     /// take no bytes.
-    values: u32,
+    values: usize,
     /// Remaining bytes of their names.
     names: usize,
 }
 
-/// Maximum values of one payload; more means damaged data.
-const MOST_VALUES: u32 = 1 << 16;
-/// Maximum bytes of their names, which repeat in lists of structs.
-const MOST_NAMES: usize = 1 << 22;
+/// Values that may take no bytes, and values for each byte of a payload, structs and lists among
+/// them; more means damaged data.
+const EMPTY_VALUES: usize = 1024;
+const VALUES_OF_BYTE: usize = 4;
+/// The same for bytes of names, which repeat in lists of structs.
+const NAMES: usize = 1 << 16;
+const NAMES_OF_BYTE: usize = 64;
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte.
     pub(crate) fn new(bytes: &'a [u8], pointer: usize) -> Self {
-        Self { bytes, at: 0, pointer, values: MOST_VALUES, names: MOST_NAMES }
+        let values = EMPTY_VALUES + VALUES_OF_BYTE * bytes.len();
+        let names = NAMES + NAMES_OF_BYTE * bytes.len();
+        Self { bytes, at: 0, pointer, values, names }
     }
 
     /// The same bytes with another pointer size, from the first byte.

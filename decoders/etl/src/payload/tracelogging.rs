@@ -226,4 +226,12 @@ mod tests {
         let fields = [b"s\0\xb8\x01\xff\xff".as_slice(), &long].concat();
         assert!(read(&described(&fields), &[1; 8], 8).expect("an event").1.0.is_empty());
     }
+
+    #[test]
+    fn largest_list_of_small_structs_is_read() {
+        let metadata = described(b"pairs\0\xd8\x02first\0\x04second\0\x04");
+        let payload = [&[0xff, 0x7f][..], &[7; 2 * 0x7fff]].concat();
+        let (_, fields) = read(&metadata, &payload, 8).expect("an event");
+        assert_eq!(fields.list("pairs").len(), 0x7fff);
+    }
 }

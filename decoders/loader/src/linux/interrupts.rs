@@ -115,7 +115,9 @@ impl Interrupts {
             self.unpaired += 1;
             let of_kind = self.resumed.get_mut(at.cpu.max(0) as usize);
             let resumed = of_kind.and_then(|kinds| kinds[usize::from(softirq)].take());
+            // Of damaged records, one that begins a CPU's records may be later than the next ones.
             if let Some((begin, chunk)) = resumed
+                && begin.ts <= at.ts
                 && let Some(tables) = to.tables(chunk)
             {
                 let kind = if softirq { "softirq" } else { "irq" };
@@ -186,6 +188,23 @@ impl Interrupts {
     pub(crate) fn is_outside(&mut self, cpu: i32) {
         if let Some(resumed) = self.resumed.get_mut(cpu.max(0) as usize) {
             *resumed = [None; 2];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_before_its_cpus_first_record_has_no_entry() {
+        for (exit_ns, rows) in [(1_200, 0), (1_300, 1)] {
+            let (mut interrupts, mut tables) = (Interrupts::default(), Tables::default());
+            interrupts.resume(Moment { cpu: 0, ts: 1_300, seq: 0 }, 0);
+            let filling = Filling { chunk: 0, current: &mut tables, pending: &mut VecDeque::new() };
+            let which = Which { softirq: true, number: 7, name: Some("SCHED") };
+            interrupts.end(which, Moment { cpu: 0, ts: exit_ns, seq: 1 }, filling);
+            assert_eq!((interrupts.unpaired, tables.rows()), (1, rows));
         }
     }
 }

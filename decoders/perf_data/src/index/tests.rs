@@ -85,6 +85,15 @@ fn damage_at_the_start_does_not_decide_which_times_are_possible() {
     }
 }
 
+#[test]
+fn latest_possible_time_behind_a_step_back_is_no_overflow() {
+    let data = [sample(9_000_000), sample(1_000), sample(u64::MAX), sample(9_000_001)].concat();
+    let (mut index, mut problems) = (Index::default(), Problems::default());
+    index.add(&events(), (0, "data", &data), (0, Pages::new(&NO_FILE)), &mut problems, |_, _| {});
+    let apart: Vec<_> = index.misfits.iter().map(|misfit| misfit.earliest).collect();
+    assert_eq!(apart.first(), Some(&1_000));
+}
+
 /// `PERF_RECORD_SWITCH_CPU_WIDE`: process, thread, then time and CPU.
 fn switch(ts: u64, cpu: u64) -> Vec<u8> {
     let mut bytes = record::SWITCH_CPU_WIDE.to_le_bytes().to_vec();
