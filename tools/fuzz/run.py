@@ -22,6 +22,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,22 +36,12 @@ TARGET_FOLDER = ROOT / "target" / "fuzz"
 BUILT = Path("x86_64-unknown-linux-gnu") / "debug" / "schedlens-fuzz"
 
 PYTHON_TARGET = "csv_files"
-# Without the recording of comparisons, which finds magic numbers but takes a quarter of the time,
-# and without the checks of the standard library; those of overflow remain.
-_OPTIMIZED = {
-    "RUSTFLAGS": "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 "
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters "
-    "-Cllvm-args=-sanitizer-coverage-pc-table --cfg=fuzzing",
-    "CARGO_PROFILE_DEV_OPT_LEVEL": "3",
-    "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS": "false",
-    "CARGO_PROFILE_DEV_OVERFLOW_CHECKS": "true",
-}
 # Longer inputs cost more than they find.
 _MOST_BYTES = 20_000
 # Bytes of a corpus in fixtures/fuzz before it is packed.
 _MOST_CORPUS = 120_000
-# Weighting inputs by the rarity of what they reach takes longer than most inputs themselves.
-# Inputs of this length have no reason to take more memory than this.
+# Weighting inputs by the rarity of what they reach takes longer than most inputs themselves, and
+# inputs of this length have no reason to take more memory than this.
 _OPTIONS = (
     f"-max_len={_MOST_BYTES}", "-timeout=20", "-rss_limit_mb=512", "-malloc_limit_mb=64",
     "-print_final_stats=1", "-entropic=0",
@@ -86,12 +77,30 @@ class Limits:
 
 def build(*, optimized: bool = False) -> Path:
     """Builds the program and returns it; a second call costs nothing."""
-    folder = TARGET_FOLDER / "optimized" if optimized else TARGET_FOLDER
+    folder, settings = TARGET_FOLDER, dict(os.environ)
+    if optimized:
+        folder /= "optimized"
+        settings |= _for_hours()
     command = ["cargo", "build", "--locked", "-j2", "--target-dir", str(folder)]
-    subprocess.run(
-        command, cwd=HERE, check=True, env=os.environ | (_OPTIMIZED if optimized else {})
-    )
+    subprocess.run(command, cwd=HERE, check=True, env=settings)
     return folder / BUILT
+
+
+def _for_hours() -> dict[str, str]:
+    """Cargo's settings for a program that takes longer to build and executes more inputs.
+
+    It does not record comparisons, which finds magic numbers but takes a quarter of the time, nor
+    calls through pointers, and leaves out the checks of the standard library, but not those of
+    overflow.
+    """
+    config = tomllib.loads((HERE / ".cargo" / "config.toml").read_text(encoding="utf-8"))
+    flags = [flag for flag in config["build"]["rustflags"] if not flag.endswith("-trace-compares")]
+    return {
+        "RUSTFLAGS": " ".join(flags).replace("coverage-level=4", "coverage-level=3"),
+        "CARGO_PROFILE_DEV_OPT_LEVEL": "3",
+        "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS": "false",
+        "CARGO_PROFILE_DEV_OVERFLOW_CHECKS": "true",
+    }
 
 
 def targets() -> list[str]:
