@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from schedlens.errors import SchedlensError
+from schedlens.errors import NoSpaceError, SchedlensError
 from schedlens.load import store
 from schedlens.output import whole_file
 
@@ -63,3 +64,40 @@ def test_database_gets_its_name_only_when_it_is_on_the_disk(
     assert [file.name for file in tmp_path.iterdir()] == ["analysis.duckdb"]
     with store.open_database(path) as con:
         assert con.execute("SELECT count(*) FROM problem").fetchall() == [(1,)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="DuckDB opens its file for itself alone")
+def test_database_is_written_behind_while_its_block_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "analysis.duckdb"
+    flushed: list[bool] = []
+
+    def note(file: Path) -> None:
+        flushed.append(path.exists())
+        with file.open("rb"):
+            pass
+
+    monkeypatch.setattr(whole_file, "flush", note)
+    with store.create(path), store.written_behind(path):
+        pass
+    assert flushed == [False, False]
+
+    def fail(file: Path) -> None:
+        raise OSError(28, "No space left on device", str(file))
+
+    # The second flush would succeed: the disk reports an error once.
+    path.unlink()
+    attempts = iter((fail, note))
+
+    def flush(file: Path) -> None:
+        next(attempts)(file)
+
+    monkeypatch.setattr(whole_file, "flush", flush)
+    with (
+        pytest.raises(NoSpaceError, match="no space left"),
+        store.create(path),
+        store.written_behind(path),
+    ):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -94,14 +94,15 @@ def analyzed(
             _check_process(con, questions.process)
         if questions.step is not None:
             _check_step(con, questions.step)
-        scope = Scope(con, questions.process, timings=timings)
-        with bar(quiet=quiet) as progress, timings.phase("analyzers"):
-            judgement = judging.judge_all(scope, questions.only, progress)
-        with bar(quiet=quiet) as progress, timings.phase("what-if"):
-            weighed, replays = gains.weighed(scope, judgement.findings, progress)
-            judgement = judging.Judgement(ordered(weighed), judgement.outcomes)
-            judging.store(con, judgement, replays)
-        yield Run(con, scope, judgement, failures)
+        with store.written_behind(database):
+            scope = Scope(con, questions.process, timings=timings)
+            with bar(quiet=quiet) as progress, timings.phase("analyzers"):
+                judgement = judging.judge_all(scope, questions.only, progress)
+            with bar(quiet=quiet) as progress, timings.phase("what-if"):
+                weighed, replays = gains.weighed(scope, judgement.findings, progress)
+                judgement = judging.Judgement(ordered(weighed), judgement.outcomes)
+                judging.store(con, judgement, replays)
+            yield Run(con, scope, judgement, failures)
 
 
 def nanoseconds(seconds: float | None) -> int | None:

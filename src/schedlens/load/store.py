@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -113,6 +115,27 @@ def create(
     finally:
         con.close()
         _discard(aside)
+
+
+@contextmanager
+def written_behind(path: Path) -> Iterator[None]:
+    """While the block runs, writes what a database contains so far that `create` makes at `path`.
+
+    `create` then waits for less at its end. Raises what `create` raises.
+    """
+    if os.name == "nt":
+        # DuckDB opens its file for itself alone.
+        yield
+        return
+    aside = leftover.unfinished(path)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(whole_file.flush, aside)
+        yield
+    try:
+        # The disk reports an error to whoever waits for it first.
+        written.result()
+    except OSError as error:
+        raise _failure(path, aside, 0, error) from None
 
 
 def _discard(aside: Path) -> None:
