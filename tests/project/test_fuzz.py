@@ -19,16 +19,22 @@ FOLDER = ROOT / "fixtures" / "fuzz"
 LIMIT_BYTES = 1_000_000
 
 
-@pytest.fixture(scope="module")
-def runner() -> ModuleType:
-    """tools/fuzz/run.py as a module."""
-    spec = importlib.util.spec_from_file_location("fuzz_run", ROOT / "tools" / "fuzz" / "run.py")
+def module_of(name: str) -> ModuleType:
+    """A program of tools/fuzz as a module."""
+    place = ROOT / "tools" / "fuzz" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"fuzz_{name}", place)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def runner() -> ModuleType:
+    """tools/fuzz/run.py."""
+    return module_of("run")
 
 
 def test_every_target_has_a_corpus_and_a_line_of_documentation(runner: ModuleType) -> None:
@@ -79,3 +85,21 @@ def test_make_test_fuzzes_with_a_seed_and_a_bound() -> None:
     assert re.search(
         r"tools/fuzz/run\.py --seed \d+ --runs \d+ --seconds \d+$", recipe, re.MULTILINE
     )
+
+
+def test_optimized_program_counts_the_edges_of_our_crates_and_of_parsers() -> None:
+    config = tomllib.loads(
+        (ROOT / "tools" / "fuzz" / ".cargo" / "config.toml").read_text(encoding="utf-8")
+    )
+    counting = [flag for flag in config["build"]["rustflags"] if not flag.startswith("--cfg")]
+    compiler = module_of("rustc")
+
+    def left(crate: str) -> list[str]:
+        called = ["rustc", "--crate-name", crate, "src/lib.rs", *counting, "--cfg=fuzzing"]
+        command: list[str] = compiler.command(called)
+        return [part for part in command if part in counting]
+
+    assert left("schedlens_schedule") == left("arrow_ipc") == counting
+    assert left("arrow_array") == left("serde_json") == []
+    # Cargo first asks for the version.
+    assert compiler.command(["rustc", "-vV"]) == ["rustc", "-vV"]

@@ -96,6 +96,7 @@ def _for_hours() -> dict[str, str]:
     config = tomllib.loads((HERE / ".cargo" / "config.toml").read_text(encoding="utf-8"))
     flags = [flag for flag in config["build"]["rustflags"] if not flag.endswith("-trace-compares")]
     return {
+        "RUSTC_WRAPPER": str(HERE / "rustc.py"),
         "RUSTFLAGS": " ".join(flags).replace("coverage-level=4", "coverage-level=3"),
         "CARGO_PROFILE_DEV_OPT_LEVEL": "3",
         "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS": "false",

@@ -91,12 +91,7 @@ impl Recording {
         let clock = clock(&parts.options)?;
         let events: Vec<Event> =
             parts.formats.iter().map(|format| Event::of(format, &mut problems)).collect();
-        let mut ids = vec![UNKNOWN; 1 << 16];
-        for (number, format) in (0..UNKNOWN).zip(&parts.formats) {
-            if let Some(id) = usize::try_from(format.id).ok().and_then(|id| ids.get_mut(id)) {
-                *id = number;
-            }
-        }
+        let ids = numbers_by_id(&parts.formats);
         let slots = Slots::new(&events, &ids);
         let Parts { version, packing, formats, names, options, .. } = parts;
         let mut recording = Self {
@@ -337,6 +332,18 @@ impl Recording {
     pub fn guests(&self) -> &[Guest] {
         &self.options.guests
     }
+}
+
+/// The number of the format with each id of records, up to the largest id.
+fn numbers_by_id(formats: &[Format]) -> Vec<u16> {
+    let mut ids = Vec::new();
+    for (number, format) in (0..UNKNOWN).zip(formats) {
+        let Ok(id) = u16::try_from(format.id) else { continue };
+        let id = usize::from(id);
+        ids.resize(ids.len().max(id + 1), UNKNOWN);
+        ids[id] = number;
+    }
+    ids
 }
 
 fn clock_of(options: &Options) -> &str {

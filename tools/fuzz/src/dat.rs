@@ -3,6 +3,7 @@
 use schedlens_input::event::Wanted;
 use schedlens_trace_dat::Recording;
 
+use crate::bytes::one_in_eight;
 use crate::loaded;
 
 /// A recording with all events that become rows, of two CPUs, from tools/fuzz/seeds.py.
@@ -31,9 +32,12 @@ pub fn pages(data: &[u8]) {
 }
 
 fn read(file: Vec<u8>) {
+    let is_inspected = one_in_eight(&file);
     let Ok(recording) = Recording::from_bytes(file) else { return };
     // Reading a file in memory cannot fail.
     let _ = recording.events(&Wanted::default(), |event| !event.text().is_empty());
-    schedlens_loader::trace_dat::inspect(&recording);
+    if is_inspected {
+        schedlens_loader::trace_dat::inspect(&recording);
+    }
     loaded::check(&recording);
 }

@@ -7,6 +7,16 @@ use crate::compression::unpacked::Unpacked;
 const CHUNK: usize = 4096;
 const IS_PACKED: u16 = 0x8000;
 
+/// The bytes that `packed` may become at most: a few of them can claim any length.
+pub(crate) fn longest(packed: &[u8]) -> usize {
+    let (mut from, mut chunks) = (0, 0);
+    while let Some(header) = u16_at(packed, from).filter(|header| *header != 0) {
+        from += 2 + usize::from(header & 0xfff) + 1;
+        chunks += 1;
+    }
+    chunks * CHUNK
+}
+
 /// Unpacks `packed` into `out` until either ends.
 pub(crate) fn unpack(packed: &[u8], out: &mut [u8]) -> Unpacked {
     let want = out.len();
@@ -109,6 +119,17 @@ mod tests {
         assert_eq!(unpacked(&packed, 4), (b"abcd".to_vec(), true));
         packed.truncate(4);
         assert_eq!(unpacked(&packed, 4), (b"ab".to_vec(), false));
+    }
+
+    #[test]
+    fn no_more_comes_out_than_chunks_have_room_for() {
+        let packed = [0x02, 0x30, b'a', b'b', b'c', 0x00, 0x30, b'd', 0, 0, 0x00, 0x30, b'e'];
+        assert_eq!(longest(&packed), 2 * CHUNK);
+        assert_eq!(unpacked(&packed, 3 * CHUNK).0, b"abcd");
+        // A chunk that is cut off unpacks as far as it goes.
+        assert_eq!(longest(&packed[..7]), 2 * CHUNK);
+        assert_eq!(longest(&packed[..1]), 0);
+        assert_eq!(longest(&[]), 0);
     }
 
     #[test]

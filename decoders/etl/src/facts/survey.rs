@@ -375,7 +375,8 @@ impl Survey {
 /// The XML of a WinSAT record: version and unpacked length precede the packed text.
 pub(crate) fn winsat_xml(payload: &[u8]) -> Option<String> {
     let (length, packed) = (schedlens_input::bytes::u32_at(payload, 4)?, payload.get(8..)?);
-    let mut xml = vec![0; (length as usize).min(LONGEST_XML)];
+    let longest = lznt1::longest(packed).min(LONGEST_XML);
+    let mut xml = vec![0; (length as usize).min(longest)];
     let unpacked = lznt1::unpack(packed, &mut xml);
     let units = xml.get(..unpacked.bytes)?.chunks_exact(2);
     let units = units.map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
