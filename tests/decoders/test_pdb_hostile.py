@@ -14,7 +14,7 @@ from sampled_program import functions, sampled
 from windows_program import Program
 
 TPI, DBI, IPI = 2, 3, 4
-PROCEDURE, MEMBER_FUNCTION, ARGUMENTS = 0x1008, 0x1009, 0x1201
+PROCEDURE, MEMBER_FUNCTION, ARGUMENTS, NAME_PARTS = 0x1008, 0x1009, 0x1201, 0x1604
 FUNCTION_ID, MEMBER_FUNCTION_ID = 0x1601, 0x1602
 GLOBAL_FUNCTION, SCOPE_END, INLINED, INLINED_END = 0x1147, 0x114F, 0x114D, 0x114E
 VOID = 3
@@ -176,3 +176,14 @@ def test_a_number_of_types_that_is_wrong_reserves_no_memory(
         struct.pack_into("<I", changed, 12, end)
         parts = [*streams[:stream], bytes(changed), *streams[stream + 1 :]]
         assert found(tmp_path, program, parts, program.entry) == [(None, "pdb_unreadable")]
+
+
+@pytest.mark.parametrize(("stream", "kind"), [(TPI, ARGUMENTS), (IPI, NAME_PARTS)])
+def test_a_list_that_is_longer_than_its_record_reserves_no_memory(
+    program: Program, streams: list[bytes], tmp_path: Path, stream: int, kind: int
+) -> None:
+    expected = [("game::entry", None)], [(None, "pdb_unreadable")], [(None, "pdb_unreadable")]
+    for claimed, names in zip((1, 2, 0xFFFF_FFFF), expected, strict=True):
+        changed, _ = with_types(streams[stream], [record(kind, struct.pack("<II", claimed, VOID))])
+        parts = [*streams[:stream], changed, *streams[stream + 1 :]]
+        assert found(tmp_path, program, parts, program.entry) == names

@@ -40,12 +40,18 @@ PYTHON_TARGET = "csv_files"
 _MOST_BYTES = 20_000
 # Bytes of a corpus in fixtures/fuzz before it is packed.
 _MOST_CORPUS = 120_000
-# Weighting inputs by the rarity of what they reach takes longer than most inputs themselves, and
-# inputs of this length have no reason to take more memory than this.
+# Weighting inputs by the rarity of what they reach takes longer than most inputs themselves. What
+# an input may take at a moment is limited by the program itself (src/memory.rs).
 _OPTIONS = (
-    f"-max_len={_MOST_BYTES}", "-timeout=20", "-rss_limit_mb=512", "-malloc_limit_mb=64",
-    "-print_final_stats=1", "-entropic=0",
+    f"-max_len={_MOST_BYTES}", "-timeout=20", "-rss_limit_mb=512", "-print_final_stats=1",
+    "-entropic=0",
 )  # fmt: skip
+# The allocator otherwise returns the memory of each input to the system, and many take as long to
+# get it back as to be read.
+_KEEPING_MEMORY = ":".join(
+    f"glibc.malloc.{name}={mebibytes << 20}"
+    for name, mebibytes in (("trim_threshold", 64), ("mmap_threshold", 32), ("top_pad", 4))
+)
 _STATUS = re.compile(
     r"#(\d+)\s+(?:DONE|pulse|REDUCE|NEW|INITED).*? cov: (\d+) ft: (\d+) corp: (\d+)"
 )
@@ -170,7 +176,7 @@ def _call(
         return subprocess.run(
             [str(program), *options, *map(str, folders)],
             env=os.environ | {"SCHEDLENS_FUZZ_TARGET": target, "SCHEDLENS_FUZZ_FOLDER": folder,
-                              "RUST_BACKTRACE": "1"},
+                              "RUST_BACKTRACE": "1", "GLIBC_TUNABLES": _KEEPING_MEMORY},
             capture_output=True, text=True, errors="replace", check=False,
         )  # fmt: skip
 

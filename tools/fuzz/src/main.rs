@@ -11,6 +11,7 @@ mod etl;
 mod intervals;
 mod laws;
 mod loaded;
+mod memory;
 mod perf;
 mod printed;
 mod show;
@@ -22,6 +23,9 @@ mod texts;
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
+
+#[global_allocator]
+static ALLOCATOR: memory::Limited = memory::Limited;
 
 type Target = fn(&[u8]);
 

@@ -1,7 +1,8 @@
 //! Whether the types of a PDB end: names are put together from types that refer to each other, and
 //! a crafted file must not make that endless, exhaust the stack, or fill the memory.
 
-use pdb_addr2line::pdb::{FallibleIterator, IdData, PDB, TypeData, TypeIndex};
+use pdb_addr2line::pdb::{FallibleIterator, IdData, PDB, StreamIndex, TypeData, TypeIndex};
+use schedlens_input::bytes::{u16_at, u32_at};
 
 use super::source::Pages;
 
@@ -15,6 +16,12 @@ const TYPES: &str = "its types refer to each other endlessly";
 const NAMED: [u16; 7] = [0x1203, 0x1206, 0x1504, 0x1505, 0x1506, 0x1507, 0x1519];
 const INCOMPLETE: &str = "its types are incomplete";
 const FUNCTION_ID: u16 = 0x1601;
+
+/// The streams of types and of identifiers.
+const STREAMS: [StreamIndex; 2] = [StreamIndex(2), StreamIndex(4)];
+/// `LF_ARGLIST`, `LF_SUBSTR_LIST`: a number of entries, then four bytes for each.
+const LISTS: [u16; 2] = [0x1201, 0x1604];
+const LONG_LISTS: &str = "a list of its types is longer than its record";
 
 /// How deep the records of a stream refer to earlier ones, and of how many bytes all of these
 /// consist, where each counts as often as it is referred to; types before the first are built in.
@@ -57,6 +64,12 @@ impl Extents {
 /// An error says what is wrong with the file.
 pub(super) fn check<'a>(pdb: &mut PDB<'a, Pages<'a>>) -> Result<(), String> {
     let types = pdb.type_information().map_err(|error| error.to_string())?;
+    for stream in STREAMS {
+        let stream = pdb.raw_stream(stream).map_err(|error| error.to_string())?;
+        if !stream.is_none_or(|stream| lists_fit(&stream)) {
+            return Err(LONG_LISTS.to_owned());
+        }
+    }
     let mut extents = Extents::default();
     let mut all = types.iter();
     while let Some(item) = all.next().map_err(|error| error.to_string())? {
@@ -82,6 +95,22 @@ pub(super) fn check<'a>(pdb: &mut PDB<'a, Pages<'a>>) -> Result<(), String> {
     }
     extents.ended(ids.len())?;
     Ok(())
+}
+
+/// Whether all lists of a stream end within their records: who reads one reserves memory for as many
+/// entries as it claims, up to 16 GiB.
+fn lists_fit(stream: &[u8]) -> bool {
+    let mut at = u32_at(stream, 4).unwrap_or_default() as usize;
+    while let (Some(length), Some(kind)) = (u16_at(stream, at), u16_at(stream, at + 2)) {
+        // The kind is part of the length, the length itself is not.
+        let room = usize::from(length).saturating_sub(6) / 4;
+        let claimed = u32_at(stream, at + 4).unwrap_or_default() as usize;
+        if LISTS.contains(&kind) && claimed > room {
+            return false;
+        }
+        at += 2 + usize::from(length);
+    }
+    true
 }
 
 /// The types whose names are part of a type's name.

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use crate::lines::Decoded;
+use crate::lines::{BUFFER, Decoded};
 
 /// Bytes of a record from which on it counts as damage. Stacks are long.
 const LONGEST: usize = 1 << 20;
@@ -51,7 +51,7 @@ pub(super) struct Table<R: Read> {
 impl<R: Read> Table<R> {
     pub(super) fn new(input: R, delimiter: u8) -> io::Result<Self> {
         Ok(Self {
-            input: BufReader::with_capacity(1 << 18, Decoded::new(input)?),
+            input: BufReader::with_capacity(BUFFER, Decoded::new(input)?),
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
             bytes: vec![0; 1 << 12],
             ends: vec![0; 1 << 8],
