@@ -54,23 +54,11 @@ def test_rows_of_a_block_without_a_commit_are_forgotten(con: duckdb.DuckDBPyConn
     assert count(con) == [(0, None)]
 
 
-def test_error_of_a_statement_is_raised_by_one_behind_it(con: duckdb.DuckDBPyConnection) -> None:
+def test_error_of_a_statement_is_raised_by_the_next_one(con: duckdb.DuckDBPyConnection) -> None:
     with SecondWriter(con, insert) as second:
-        second.insert("number", numbers(100))
-        with pytest.raises(duckdb.ConstraintException):  # noqa: PT012
-            second.insert("number", numbers(1))
-            second.insert("number", numbers(2))
-    assert count(con) == [(0, None)]
-
-
-def test_error_of_the_last_statement_is_raised_by_the_commit(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
-    with SecondWriter(con, insert) as second:
-        second.insert("number", numbers(1))
         second.insert("number", numbers(100))
         with pytest.raises(duckdb.ConstraintException):
-            second.commit()
+            second.insert("number", numbers(1))
     assert count(con) == [(0, None)]
 
 

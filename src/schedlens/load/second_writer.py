@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import duckdb
 import pyarrow as pa
-
-# Statements that wait: with one, each side often waits for the other.
-_WAITING = 2
 
 Insert = Callable[[duckdb.DuckDBPyConnection, str, list[pa.RecordBatch]], None]
 
@@ -29,7 +25,7 @@ class SecondWriter:
         self._insert = insert
         self._own: duckdb.DuckDBPyConnection | None = None
         self._pool: ThreadPoolExecutor | None = None
-        self._pending: deque[Future[None]] = deque()
+        self._pending: Future[None] | None = None
 
     def __enter__(self) -> SecondWriter:
         return self
@@ -47,9 +43,9 @@ class SecondWriter:
         return self._own is not None
 
     def insert(self, table: str, batches: list[pa.RecordBatch]) -> None:
-        """Takes the rows, and returns once few of those before are still to be inserted.
+        """Takes the rows, and returns once the ones before are inserted.
 
-        Raises the `duckdb.Error` of one of them.
+        Raises the `duckdb.Error` of a statement before.
         """
         if self._pool is None or self._own is None:
             [(database,)] = self._con.execute("SELECT current_database()").fetchall()
@@ -57,16 +53,16 @@ class SecondWriter:
             self._own.execute('USE "' + str(database).replace('"', '""') + '"')
             self._own.begin()
             self._pool = ThreadPoolExecutor(1)
-        self._wait(_WAITING - 1)
-        self._pending.append(self._pool.submit(self._insert, self._own, table, batches))
+        self._wait()
+        self._pending = self._pool.submit(self._insert, self._own, table, batches)
 
     def commit(self) -> None:
         """Makes the rows visible to all connections. Raises the `duckdb.Error` of a statement."""
-        self._wait(0)
+        self._wait()
         if self._own is not None:
             self._own.commit()
 
-    def _wait(self, most: int) -> None:
-        """Until at most so many statements are left."""
-        while len(self._pending) > most:
-            self._pending.popleft().result()
+    def _wait(self) -> None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
