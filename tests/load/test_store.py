@@ -66,7 +66,6 @@ def test_database_gets_its_name_only_when_it_is_on_the_disk(
         assert con.execute("SELECT count(*) FROM problem").fetchall() == [(1,)]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="DuckDB opens its file for itself alone")
 def test_database_is_written_behind_while_its_block_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +80,8 @@ def test_database_is_written_behind_while_its_block_runs(
     monkeypatch.setattr(whole_file, "flush", note)
     with store.create(path), store.written_behind(path):
         pass
-    assert flushed == [False, False]
+    # On Windows, DuckDB opens its file for itself alone: it is flushed once, when it is closed.
+    assert flushed == [False] * (1 if os.name == "nt" else 2)
 
     def fail(file: Path) -> None:
         raise OSError(28, "No space left on device", str(file))

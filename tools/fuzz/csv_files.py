@@ -26,10 +26,10 @@ from schedlens.record.windows import processes
 _MODULES = {module.__file__ for module in
             (csv_rows, presentmon, program_stamps, energy_events, processes)}  # fmt: skip
 _MOST_BYTES = 4000
-# To trace an execution takes several times as long as the execution itself: behind the first ones,
-# each of so many is traced. All of them can fail.
+# Tracing takes several times as long as the execution itself: after the first ones, only one of so
+# many is traced. All of them can fail.
 _ALL_TRACED = 2_000
-_TRACED = 8
+_EACH_TRACED = 8
 
 _FIRST = [
     b"Application,ProcessID,SwapChainAddress,CPUStartTime,FrameTime,CPUBusy,GPUBusy,DisplayLatency,"
@@ -121,14 +121,13 @@ def main(seconds: float, seed: int, most: float) -> int:
     """Runs for some time, or up to `most` executions. Exit status."""
     dice, corpus, known = random.Random(seed), list(_FIRST), set[tuple[str, int, int]]()
     executions, end = 0, time.monotonic() + seconds
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frames.csv"
         while executions < len(_FIRST) or (executions < most and time.monotonic() < end):
             first = executions < len(_FIRST)
             content = _FIRST[executions] if first else mutated(dice, corpus)
             coverage = Coverage()
-            is_traced = executions < _ALL_TRACED or executions % _TRACED == 0
+            is_traced = executions < _ALL_TRACED or executions % _EACH_TRACED == 0
             try:
                 with coverage if is_traced else contextlib.nullcontext():
                     read(path, content)

@@ -154,7 +154,11 @@ def _run_python(limits: Limits) -> Result:
     command = [sys.executable, str(HERE / "csv_files.py"), str(limits.seconds), str(seed)]
     if limits.runs is not None:
         command.append(str(limits.runs))
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with _folder_in_memory() as folder:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False,
+            env=os.environ | {"TMPDIR": folder},
+        )  # fmt: skip
     spent = time.monotonic() - begin
     if done.returncode:
         return Result(PYTHON_TARGET, 0, 0, 0, 0, spent, done.stderr[-2000:])
@@ -167,12 +171,16 @@ def _is_reason(line: str) -> bool:
     return "panicked" in line or "ERROR" in line or "Test unit" in line or "assert" in line
 
 
+def _folder_in_memory() -> tempfile.TemporaryDirectory[str]:
+    """A folder for the files that some targets write for each input; on a disk if need be."""
+    memory = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None)
+
+
 def _call(
     program: Path, target: str, options: Sequence[str], folders: Sequence[Path]
 ) -> subprocess.CompletedProcess[str]:
-    # In memory where the system has such a place: some targets write files for each input.
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+    with _folder_in_memory() as folder:
         return subprocess.run(
             [str(program), *options, *map(str, folders)],
             env=os.environ | {"SCHEDLENS_FUZZ_TARGET": target, "SCHEDLENS_FUZZ_FOLDER": folder,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Cargo's compiler for the optimized fuzzing program: it counts the edges of few packages.
+"""The compiler that cargo calls for the optimized fuzzing program.
 
-They are ours, and those that parse what is in a file. libFuzzer looks at all counters after each
-input, which takes as long as most inputs themselves if the counters of Arrow are among them.
+It counts edges only in our crates and in those that parse files: libFuzzer looks at all counters
+after each input, and with those of Arrow that takes as long as many inputs themselves.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 //! sanitizer: what takes a gigabyte for a moment remains unseen.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Bytes of one allocation.
 const MOST_AT_ONCE: usize = 64 << 20;
@@ -12,16 +12,17 @@ const MOST_AT_ONCE: usize = 64 << 20;
 const MOST: usize = 256 << 20;
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
+/// A limit is exceeded: the message allocates too, and so does the report of libFuzzer.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// The allocator of the system, which ends the process at these limits.
 pub struct Limited;
 
 /// Counts an allocation.
 fn take(size: usize) {
-    let taken = TAKEN.fetch_add(size, Ordering::Relaxed) + size;
-    if size > MOST_AT_ONCE || taken > MOST {
-        // The message allocates, and so does the report of libFuzzer.
-        TAKEN.store(0, Ordering::Relaxed);
+    let taken = TAKEN.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+    let exceeds = size > MOST_AT_ONCE || taken > MOST;
+    if exceeds && !ENDING.swap(true, Ordering::Relaxed) {
         let place = std::backtrace::Backtrace::force_capture();
         eprintln!("{place}\nERROR: {size} bytes are asked for at once, {taken} in all");
         std::process::abort();

@@ -63,13 +63,14 @@ impl Extents {
 
 /// An error says what is wrong with the file.
 pub(super) fn check<'a>(pdb: &mut PDB<'a, Pages<'a>>) -> Result<(), String> {
-    let types = pdb.type_information().map_err(|error| error.to_string())?;
+    // First, so that only one copy of the types is in memory at a time.
     for stream in STREAMS {
         let stream = pdb.raw_stream(stream).map_err(|error| error.to_string())?;
         if !stream.is_none_or(|stream| lists_fit(&stream)) {
             return Err(LONG_LISTS.to_owned());
         }
     }
+    let types = pdb.type_information().map_err(|error| error.to_string())?;
     let mut extents = Extents::default();
     let mut all = types.iter();
     while let Some(item) = all.next().map_err(|error| error.to_string())? {
@@ -97,8 +98,8 @@ pub(super) fn check<'a>(pdb: &mut PDB<'a, Pages<'a>>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether all lists of a stream end within their records: who reads one reserves memory for as many
-/// entries as it claims, up to 16 GiB.
+/// Whether all lists of a stream end within their records. `pdb2` reserves memory for as many entries
+/// as a list claims to have, up to 16 GiB.
 fn lists_fit(stream: &[u8]) -> bool {
     let mut at = u32_at(stream, 4).unwrap_or_default() as usize;
     while let (Some(length), Some(kind)) = (u16_at(stream, at), u16_at(stream, at + 2)) {
