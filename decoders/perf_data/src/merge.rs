@@ -74,6 +74,26 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Records with one time, in their most likely order.
+#[derive(Default)]
+struct Settled<'a> {
+    ts: u64,
+    /// Nearly all records are alone: these need no memory.
+    first: Option<Merged<'a>>,
+    others: VecDeque<Merged<'a>>,
+}
+
+impl<'a> Settled<'a> {
+    fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.is_empty()
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> Option<Merged<'a>> {
+        self.first.take().or_else(|| self.others.pop_front())
+    }
+}
+
 /// The records of all CPUs by (time, CPU).
 pub struct Merge<'a> {
     recording: &'a Recording,
@@ -86,8 +106,8 @@ pub struct Merge<'a> {
     /// Some CPU has several lanes: records may occur twice, and the order of records with one time
     /// is unknown.
     is_disordered: bool,
-    /// In that case, the next records, all with the same time.
-    settled: (u64, VecDeque<Merged<'a>>),
+    /// In that case, the next records.
+    settled: Settled<'a>,
     entered: ties::Entered,
     /// Of each segment.
     pages: Vec<Pages<'a>>,
@@ -127,7 +147,7 @@ impl<'a> Merge<'a> {
             limit: (u64::MAX, usize::MAX),
             current,
             is_disordered: index.has_several_lanes(),
-            settled: (0, VecDeque::new()),
+            settled: Settled::default(),
             entered: ties::Entered::new(),
             pages: segments.iter().map(|segment| Pages::new(segment)).collect(),
         };
@@ -159,7 +179,7 @@ impl<'a> Merge<'a> {
     #[inline(always)]
     pub fn next_time(&self) -> Option<u64> {
         if self.is_disordered {
-            return (!self.settled.1.is_empty()).then_some(self.settled.0);
+            return (!self.settled.is_empty()).then_some(self.settled.ts);
         }
         self.current.map(|lane| self.cursors[lane].ts)
     }
@@ -181,15 +201,30 @@ impl<'a> Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// Takes all records of the next time in their most likely order. Duplicates are dropped,
-    /// because a CPU never writes the same record twice at one time.
+    /// Takes all records of the next time.
     #[inline(never)]
     fn settle(&mut self) {
-        let mut found: Vec<Merged<'a>> = Vec::new();
+        let Some(lane) = self.current else { return };
+        let ts = self.cursors[lane].ts;
+        let first = self.cursors[lane].merged();
+        self.go_on(lane);
+        self.settled.ts = ts;
+        if self.lane_at(ts).is_some() {
+            self.settle_several(first, ts);
+        } else {
+            ties::enter(&first, self.recording, &mut self.entered);
+            self.settled.first = Some(first);
+        }
+    }
+
+    /// Takes the other records of that time, in their most likely order. Duplicates are dropped,
+    /// because a CPU never writes the same record twice at one time.
+    #[cold]
+    fn settle_several(&mut self, first: Merged<'a>, ts: u64) {
         // A damaged file may give the same time to all records.
-        let mut seen: HashSet<&[u8]> = HashSet::new();
-        let time = self.current.map(|lane| self.cursors[lane].ts);
-        while let Some(lane) = self.current.filter(|lane| Some(self.cursors[*lane].ts) == time) {
+        let mut seen: HashSet<&[u8]> = HashSet::from([first.bytes]);
+        let mut found = vec![first];
+        while let Some(lane) = self.lane_at(ts) {
             let merged = self.cursors[lane].merged();
             if seen.insert(merged.bytes) {
                 found.push(merged);
@@ -197,7 +232,13 @@ impl<'a> Merge<'a> {
             self.go_on(lane);
         }
         ties::sort(&mut found, self.recording, &mut self.entered);
-        self.settled = (time.unwrap_or_default(), found.into());
+        self.settled.others = found.into();
+    }
+
+    /// The lane of the next record if that has this time.
+    #[inline(always)]
+    fn lane_at(&self, ts: u64) -> Option<usize> {
+        self.current.filter(|lane| self.cursors[*lane].ts == ts)
     }
 
     /// Advances to the record after the next one, which is in that lane.
@@ -221,8 +262,8 @@ impl<'a> Iterator for Merge<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Merged<'a>> {
         if self.is_disordered {
-            let merged = self.settled.1.pop_front();
-            if self.settled.1.is_empty() {
+            let merged = self.settled.take();
+            if self.settled.is_empty() {
                 self.settle();
             }
             return merged;

@@ -1,6 +1,6 @@
 //! The order of records with the same time on one CPU, in a disordered file.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use schedlens_tracepoints::events::{Event, Family};
 
@@ -8,7 +8,7 @@ use crate::merged::Merged;
 use crate::recording::Recording;
 
 /// The thread that each CPU switched to last.
-pub(crate) type Entered = HashMap<i32, i32>;
+pub(crate) type Entered = BTreeMap<i32, i32>;
 
 /// Sorts the records of one time, grouped by CPU: first wakeups, then records that are neither,
 /// then the switches, each from the thread to which the previous one switched. `entered` is what
@@ -30,6 +30,16 @@ pub(crate) fn sort(records: &mut [Merged<'_>], recording: &Recording, entered: &
         if let Some(running) = running {
             entered.insert(cpu, running);
         }
+    }
+}
+
+/// Brings `entered` up to date with a record that is the only one at its time.
+#[inline(always)]
+pub(crate) fn enter(record: &Merged<'_>, recording: &Recording, entered: &mut Entered) {
+    if rank(record, recording) == SWITCH
+        && let Some((_, enters)) = recording.switch_ids(record)
+    {
+        entered.insert(record.cpu, enters);
     }
 }
 
