@@ -52,6 +52,8 @@ pub use runnable::{RunnableInputs, summarize};
 
 /// Idle lengths for which the machine-wide matchings are computed.
 const THRESHOLDS_NS: [i64; 2] = [0, 100_000];
+/// Moments after which the tables are asked for full batches, which takes as long as a moment does.
+const MOMENTS: usize = 256;
 /// How long before a switch-in an idle CPU counts as leaving its idle state.
 const IDLE_EXIT_NS: i64 = 1_000_000;
 
@@ -216,9 +218,14 @@ impl Intervals {
 
     fn next_batch(&mut self) -> Result<Option<Output>, IntervalError> {
         while self.finished.is_empty() && !self.done {
-            match self.next_ns()? {
-                Some(now_ns) if now_ns < self.facts.end_ns => self.moment(now_ns)?,
-                _ => self.end(),
+            for _ in 0..MOMENTS {
+                match self.next_ns()? {
+                    Some(now_ns) if now_ns < self.facts.end_ns => self.moment(now_ns)?,
+                    _ => {
+                        self.end();
+                        break;
+                    }
+                }
             }
             self.take()?;
         }

@@ -127,12 +127,15 @@ impl Sharing {
     }
 
     fn match_all(&self, machine: &Machine, affinity: &Affinity, min_idle_ns: i64) -> Matched {
+        if machine.shared_cores.is_empty() {
+            return Matched::default();
+        }
         let mut idle = Mask::new(machine.cores.len());
         for core in machine.idle_cores.iter() {
             let long = machine.cores[core].idle_ns.is_some_and(|length| length >= min_idle_ns);
             idle.set(core, long);
         }
-        if idle.is_empty() || machine.shared_cores.is_empty() {
+        if idle.is_empty() {
             return Matched::default();
         }
         let find = |same_type: bool| {

@@ -141,10 +141,6 @@ impl Table {
         if all && self.rows > 0 {
             self.finish();
         }
-        // Asked for at each moment.
-        if self.full.is_empty() {
-            return Ok(());
-        }
         for columns in self.full.drain(..) {
             let arrays = columns.into_iter().map(Column::array).collect::<Result<Vec<_>, _>>()?;
             // Texts have few distinct values and are passed on as a dictionary.
