@@ -6,6 +6,7 @@ import base64
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -33,6 +34,8 @@ SLICE_BYTES = 14
 # Curves have at most so many steps.
 CURVE_COLUMNS = 2000
 LEAST_AROUND_NS = 5_000_000
+# A slice that is longer than this part of the recording is long: each CPU has at most so many.
+_LONG_PART = 4096
 # The stacks that most slices have, and how many of the innermost functions of each.
 MOST_STACKS = 2_000
 MOST_FRAMES = 24
@@ -104,6 +107,26 @@ class Recording:
             rows = self.rows(f"SELECT DISTINCT lane, key FROM ({summed}) WHERE ns > 0")
             self._drawn.update((row["lane"], row["key"]) for row in rows)
         return self._drawn
+
+    @cached_property
+    def _long_slices(self) -> list[Range]:
+        rows = self.rows(
+            f"SELECT ts, ts + dur AS end_ns FROM sched_slice WHERE trace_id = {self.trace_id} "
+            f"AND dur > {self._long_ns} AND NOT is_idle"
+        )
+        return [(row["ts"], row["end_ns"]) for row in rows]
+
+    @property
+    def _long_ns(self) -> int:
+        return max(1, (self.end_ns - self.start_ns) // _LONG_PART)
+
+    def earliest(self, time_ns: int) -> int:
+        """A time before which no slice begins that is not over at `time_ns`.
+
+        Tables are nearly in the order of the begin: a query with this limit reads few rows.
+        """
+        long = [start for start, end in self._long_slices if start <= time_ns < end]
+        return min([time_ns - self._long_ns, *long])
 
     def count(self, span: Range) -> int:
         """About how many slices begin in a range."""
@@ -258,9 +281,10 @@ def _facts(one: Recording, span: Range) -> list[Stream]:
     con, trace = one.timelines.con, one.trace_id
     has_stacks = stacks.recorded(one.timelines, trace)
     own = f"trace_id = {trace} AND dur > 0 AND ts < {span[1]} AND ts + dur > {span[0]}"
+    near = f"NOT is_idle AND ts >= {one.earliest(span[0])} AND {own}"
     # Wakeups are found by their time: a recording has as many as slices.
     earliest = one.rows(
-        f"SELECT coalesce(min(ts - ready_ns), 0) AS ns FROM sched_slice WHERE {own}"
+        f"SELECT coalesce(min(ts - ready_ns), 0) AS ns FROM sched_slice WHERE {near}"
     )[0]["ns"]
     found = con.sql(
         f"""
@@ -276,11 +300,9 @@ WITH woken AS (
 SELECT s.utid AS lane, s.ts AS start_ns, s.dur AS dur_ns, s.cpu::BIGINT AS key, s.priority,
   s.end_reason, s.ready_ns, s.wait_ns, s.waker_utid AS waker, w.in_interrupt::INTEGER AS interrupt
   {_STACKS if has_stacks else ""}
-FROM sched_slice AS s
+FROM (FROM sched_slice WHERE {near}) AS s
 LEFT JOIN woken AS w ON w.utid = s.utid AND w.ts = s.ts - s.ready_ns
 {_LEFT_JOIN if has_stacks else ""}
-WHERE {own.replace("trace_id", "s.trace_id").replace("ts ", "s.ts ").replace("dur ", "s.dur ")}
-  AND NOT s.is_idle
 ORDER BY s.utid, s.ts
 """
     ).to_arrow_table()
