@@ -67,7 +67,8 @@ WHERE trace_id = $trace_id
 _PROVEN = """
 CREATE OR REPLACE TEMP TABLE proven_edge AS
 WITH
-  switch AS (
+  -- Read twice rather than kept: few of millions of switches are near an edge.
+  switch AS NOT MATERIALIZED (
     SELECT prev_utid AS utid, ts, 0 AS place, 'out' AS what, cpu
     FROM context_switch
     WHERE trace_id = $trace_id AND prev_utid IN (FROM suspect)
