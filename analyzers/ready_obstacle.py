@@ -8,6 +8,10 @@ so is ready time with an idle CPU outside the thread's affinity, whatever the le
 (threads of a workload that was pinned by its plan are left out). In the step of a workload only its
 workers are judged: the time of all other threads is subtracted. Throttling has an analyzer of its
 own.
+
+A thread that sleeps and is woken often may wait for its CPU to leave an idle state each time. That
+is info where it takes a quarter of the thread's running and ready time and 1 % of the window, and a
+warning from 10 % of the window. Threads of workloads are left out: they sleep as planned.
 """
 
 from __future__ import annotations
@@ -17,14 +21,22 @@ from typing import Any
 
 from schedlens.ask.affinity_setters import set_by
 from schedlens.ask.findings import Finding, Metric, Outcome, Rank, Scope, clean
-from schedlens.output.wording import count, duration, percent, recordings, thread_name
+from schedlens.output.wording import (
+    and_more,
+    count,
+    duration,
+    percent,
+    recordings,
+    thread_name,
+)
 
 NEEDS = ("switches", "all_threads", "wakeups")
 METRIC: Metric = "ready"
-KINDS = ("ready_while_idle", "ready_while_parked", "affinity_wait")
+KINDS = ("ready_while_idle", "ready_while_parked", "affinity_wait", "idle_exit")
 
 WARNING_PCT = 1.0
 CRITICAL_PCT = 10.0
+EXIT_OF_ACTIVE_PCT = 25.0
 
 _ASIDE = (
     "o.trace_id IN (SELECT trace_id FROM workload_thread) "
@@ -73,7 +85,10 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     bound = _bound(scope)
     if bound:
         yield _bound_finding(scope, bound[0], len(bound) - 1)
-    if not idle and not parked and not bound:
+    exits = _exits(scope)
+    if exits:
+        yield _exit_finding(exits[0], len(exits) - 1)
+    if not idle and not parked and not bound and not exits:
         total = sum(row["ready_ns"] or 0 for row in rows)
         yield clean(
             f"{duration(total)} of ready time; in no recording could an idle CPU have taken "
@@ -125,6 +140,68 @@ def _bound_finding(scope: Scope, row: dict[str, Any], others: int) -> Finding:
         evidence_sql=f"FROM affinity_wait(p_trace_id := {row['trace_id']})",
         counter_evidence_sql=(
             f"SELECT from_ns, to_ns, cpus, source FROM affinity_spell WHERE utid = {row['utid']}"
+        ),
+    )
+
+
+def _exits(scope: Scope) -> list[dict[str, Any]]:
+    """Threads that often wait for an idle CPU to wake up, the worst first."""
+    return scope.rows(
+        "SELECT o.trace_id, trace.label, w.start_ns, w.end_ns, w.dur_ns, o.utid, o.thread, o.tid, "
+        "o.process, o.idle_exit_ns AS ns, t.ready_p50_ns, t.last_cpu, "
+        "100 * o.idle_exit_ns / (t.run_ns + t.ready_ns) AS of_active_pct, "
+        "is_windows_source(trace.source) AS is_windows "
+        f"{scope.call('ready_obstacle')} AS o "
+        f"JOIN ({scope.call('thread_summary')}) AS t ON t.utid = o.utid "
+        "JOIN analysis_span AS w ON w.trace_id = o.trace_id "
+        "JOIN trace ON trace.trace_id = o.trace_id "
+        "WHERE o.utid NOT IN (SELECT utid FROM workload_thread) "
+        f"AND 100 * o.idle_exit_ns >= {WARNING_PCT} * w.dur_ns "
+        f"AND 100 * o.idle_exit_ns >= {EXIT_OF_ACTIVE_PCT} * (t.run_ns + t.ready_ns) "
+        "ORDER BY ns DESC, o.trace_id, o.utid"
+    )
+
+
+def _exit_finding(row: dict[str, Any], others: int) -> Finding:
+    share = 100 * row["ns"] / row["dur_ns"]
+    median = row["ready_p50_ns"]
+    often = "" if median is None else f", typically {duration(median)} each time"
+    return Finding(
+        kind="idle_exit",
+        severity="warning" if share >= CRITICAL_PCT else "info",
+        title=f"Thread waited {duration(row['ns'])} for idle CPUs to wake up",
+        detail=(
+            f"{recordings(row['label'])}"
+            f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for "
+            f"{duration(row['ns'])} while the CPU that it then ran on left its idle state"
+            f"{often}: {percent(row['of_active_pct'])} of its running and ready time."
+            f"{and_more(others)}"
+        ),
+        advice=(
+            "Let it poll for a while before it sleeps, or hand over more work at a time; "
+            + (
+                "or use a power plan that limits idle states (powercfg IDLEDISABLE)."
+                if row["is_windows"]
+                else "or forbid deep idle states (cpupower idle-set -D, /dev/cpu_dma_latency). In "
+                "a virtual machine, the host stops idle CPUs: poll there (haltpoll, idle=poll)."
+            )
+        ),
+        trace_id=row["trace_id"],
+        cost_ns=row["ns"],
+        cost_pct=share,
+        utid=row["utid"],
+        about=(row["utid"],),
+        cpu=row["last_cpu"],
+        start_ns=row["start_ns"],
+        end_ns=row["end_ns"],
+        rank=Rank.SUM,
+        evidence_sql=(
+            "SELECT ts, dur, ready_ts, entered_cpu, idle_ns FROM ready_slice "
+            f"WHERE utid = {row['utid']} AND obstacle = 'idle_exit' ORDER BY dur DESC, ts"
+        ),
+        counter_evidence_sql=(
+            f"SELECT * FROM ready_obstacle(p_trace_id := {row['trace_id']}) "
+            f"WHERE utid = {row['utid']}"
         ),
     )
 

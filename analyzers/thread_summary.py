@@ -6,7 +6,8 @@ time and the excess is 10 % of its running and ready time; a warning needs 4 ms 
 excess of 25 % and of 1 % of the window; critical needs 16.7 ms (a frame at 60 Hz) and an excess of
 10 % of the window while there were CPUs for all runnable threads: sharing between groups of threads
 (cgroups, autogroup) explains none of that. Ready time that a quota, a rate control or a used-up
-deadline runtime explains is left out (throttled_cgroup and real_time judge it). Where other
+deadline runtime explains is left out (throttled_cgroup and real_time judge it), and so is the time
+in which the thread's CPU left its idle state (ready_obstacle judges it). Where other
 programs were not recorded, what is fair is unknown, and the finding is info. Ready times that lost
 records may have cut or joined are left out. The three worst threads are named, those of one name
 and process once. In the steps of workloads their own threads are not judged (they wait as planned:
@@ -90,8 +91,11 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     held = scope.call("ready_obstacle", process=scope.process)
     judged = scope.rows(
         "SELECT t.* EXCLUDE (ready_max_ns), longest_ns AS ready_max_ns, "
-        "greatest(coalesce(f.fair_ready_ns, 0), coalesce(o.throttled_ns, 0)) AS fair_ns, "
+        "greatest(coalesce(f.fair_ready_ns, 0), coalesce(o.throttled_ns, 0)) "
+        "+ coalesce(o.idle_exit_ns, 0) AS fair_ns, "
+        "coalesce(f.fair_ready_ns, 0) > 0 AS is_crowded, "
         "coalesce(o.throttled_ns, 0) > 0 AS is_throttled, "
+        "coalesce(o.idle_exit_ns, 0) > 0 AS is_woken, "
         "t.ready_ns - coalesce(f.crowded_ready_ns, 0) AS uncrowded_ns, "
         "w.start_ns, w.end_ns, w.dur_ns, trace.label, "
         "is_windows_source(trace.source) AS is_windows, "
@@ -102,7 +106,8 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         f"FROM ({asked}) AS t JOIN ({_LONGEST}) USING (utid) "
         f"LEFT JOIN (SELECT utid, fair_ready_ns, crowded_ready_ns FROM ({fair})) AS f "
         "ON f.utid = t.utid "
-        f"LEFT JOIN (SELECT utid, throttled_ns FROM ({held})) AS o ON o.utid = t.utid "
+        f"LEFT JOIN (SELECT utid, throttled_ns, idle_exit_ns FROM ({held})) AS o "
+        "ON o.utid = t.utid "
         "JOIN analysis_span AS w ON w.trace_id = t.trace_id "
         "JOIN trace ON trace.trace_id = t.trace_id LEFT JOIN run ON run.trace_id = t.trace_id "
         f"WHERE {_FOREIGN} AND 100 * (t.ready_ns - fair_ns) > "
@@ -122,7 +127,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             title=f"Thread waited {duration(_excess(row))} beyond its fair share of CPUs",
             detail=(
                 f"{recordings(row['label'])}"
-                f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for "
+                f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for up to "
                 f"{duration(row['ready_max_ns'])} at a time before it got a CPU, "
                 f"{duration(row['ready_ns'])} {_of_window(row)}{_unfair(row)}."
                 f"{and_more(row['others_like_it'])}"
@@ -181,9 +186,17 @@ def _excess(row: dict[str, Any]) -> int:
 def _unfair(row: dict[str, Any]) -> str:
     if not row["fair_ns"]:
         return ""
-    held = row["is_throttled"]
-    cause = "fair sharing and throttling explain" if held else "fair sharing explains"
-    return f", {duration(_excess(row))} more than {cause}"
+    causes = [
+        cause
+        for cause, applies in (
+            ("fair sharing", row["is_crowded"]),
+            ("throttling", row["is_throttled"]),
+            ("CPUs that left their idle state", row["is_woken"]),
+        )
+        if applies
+    ]
+    explain = "explains" if causes in (["fair sharing"], ["throttling"]) else "explain"
+    return f", {duration(_excess(row))} more than {' and '.join(causes)} {explain}"
 
 
 def _severity(row: dict[str, Any]) -> Severity:
