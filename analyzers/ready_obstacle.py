@@ -182,8 +182,8 @@ def _exit_finding(row: dict[str, Any], others: int) -> Finding:
             + (
                 "or use a power plan that limits idle states (powercfg IDLEDISABLE)."
                 if row["is_windows"]
-                else "or forbid deep idle states (cpupower idle-set -D, /dev/cpu_dma_latency). In "
-                "a virtual machine, the host stops idle CPUs: poll there (haltpoll, idle=poll)."
+                else "or forbid deep idle states (cpupower idle-set -D 2, /dev/cpu_dma_latency). "
+                "In a virtual machine, the host stops idle CPUs: poll there (haltpoll, idle=poll)."
             )
         ),
         trace_id=row["trace_id"],

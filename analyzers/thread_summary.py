@@ -92,7 +92,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     judged = scope.rows(
         "SELECT t.* EXCLUDE (ready_max_ns), longest_ns AS ready_max_ns, "
         "greatest(coalesce(f.fair_ready_ns, 0), coalesce(o.throttled_ns, 0)) "
-        "+ coalesce(o.idle_exit_ns, 0) AS fair_ns, "
+        "+ coalesce(o.idle_exit_ns, 0) + coalesce(d.doubt_ns, 0) AS fair_ns, "
         "coalesce(f.fair_ready_ns, 0) > 0 AS is_crowded, "
         "coalesce(o.throttled_ns, 0) > 0 AS is_throttled, "
         "coalesce(o.idle_exit_ns, 0) > 0 AS is_woken, "
@@ -108,6 +108,9 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         "ON f.utid = t.utid "
         f"LEFT JOIN (SELECT utid, throttled_ns, idle_exit_ns FROM ({held})) AS o "
         "ON o.utid = t.utid "
+        # Lost records leave open whether an idle CPU was about to take the thread.
+        "LEFT JOIN (SELECT utid, sum(dur)::BIGINT AS doubt_ns FROM ready_slice WHERE in_doubt "
+        "GROUP BY utid) AS d ON d.utid = t.utid "
         "JOIN analysis_span AS w ON w.trace_id = t.trace_id "
         "JOIN trace ON trace.trace_id = t.trace_id LEFT JOIN run ON run.trace_id = t.trace_id "
         f"WHERE {_FOREIGN} AND 100 * (t.ready_ns - fair_ns) > "
@@ -184,8 +187,6 @@ def _excess(row: dict[str, Any]) -> int:
 
 
 def _unfair(row: dict[str, Any]) -> str:
-    if not row["fair_ns"]:
-        return ""
     causes = [
         cause
         for cause, applies in (
@@ -195,6 +196,8 @@ def _unfair(row: dict[str, Any]) -> str:
         )
         if applies
     ]
+    if not causes:
+        return ""
     explain = "explains" if causes in (["fair sharing"], ["throttling"]) else "explain"
     return f", {duration(_excess(row))} more than {' and '.join(causes)} {explain}"
 
