@@ -10,11 +10,15 @@ WITH
     WHERE online IS NOT FALSE
     GROUP BY place.trace_id
   ),
-  -- The priority at which each thread ran longest.
+  -- The priority at which each thread ran longest in all its slices; the more urgent of two.
   level AS (
-    SELECT trace_id, utid, max_by(priority, dur) AS priority
-    FROM sched_slice
-    WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    SELECT trace_id, utid, max_by(priority, (ns, -priority)) AS priority
+    FROM (
+      SELECT trace_id, utid, priority, sum(dur) AS ns
+      FROM sched_slice
+      WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+      GROUP BY trace_id, utid, priority
+    )
     GROUP BY trace_id, utid
   )
 SELECT

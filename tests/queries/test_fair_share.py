@@ -69,6 +69,16 @@ def test_fair_share_follows_nice_weight(con: duckdb.DuckDBPyConnection) -> None:
         assert outcome(con, name).conclusion == "clean"
 
 
+# A starts at nice 0 with its longest slice, and runs at nice 5 for longer.
+def test_weight_is_that_of_the_nice_level_of_most_running_time(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    later = [Slice("p/A", 0, (10 + 5 * n) * MS, 3 * MS, priority=125) for n in range(3)]
+    DrawnTrace(con, [Slice("p/A", 0, 0, 5 * MS), *later], ONE, 80 * MS)
+    weights = con.execute("SELECT weight FROM share_weight WHERE weight <> 1024").fetchall()
+    assert weights == [(335,)]
+
+
 # The same turns at equal weight: N got 20 of the 40 ms of its share.
 def test_thread_with_half_its_share_is_a_warning(con: duckdb.DuckDBPyConnection) -> None:
     DrawnTrace(con, turns({"A": 120, "N": 120}, {"A": 6, "N": 2}, 10), ONE, 80 * MS)
