@@ -403,7 +403,7 @@ def test_time_for_idle_cpus_to_wake_up_is_a_finding_and_not_unfair(
     assert "A (1005) of server was ready for" in plain(found.detail)
     assert "typically 50 us each time" in plain(found.detail)
     assert con.execute(f"SELECT sum(dur) FROM ({found.evidence_sql})").fetchall() == [(spent,)]
-    # Fair sharing explains nothing, and idle states all but 2 ms: too little beside 20 ms.
+    # Fair sharing explains nothing, and idle states all but 2 ms: too little next to 20 ms.
     unfair = [finding.cost_ns for finding in _judge(con, "thread_summary")]
     assert unfair == ([2 * MS] if wakeups == 40 else [])
 

@@ -163,7 +163,7 @@ def other_slices(con: duckdb.DuckDBPyConnection, woken: int, unwoken: int) -> No
 
 
 # Far from the gap, none of the switch-ins, or one, lacks its wakeup. Its thread may be the only one
-# that is woken in such a way, beside a busy pair.
+# that is woken in such a way, and two busy threads may have nearly all others.
 @pytest.mark.parametrize(
     ("source", "woken", "unwoken", "after"),
     [

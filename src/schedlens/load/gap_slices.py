@@ -1,0 +1,151 @@
+"""Forgets what slices say about the time before them, where a gap may have changed it.
+
+Ready and wait times, the waker and the last CPU of a slice are NULL then, and so is why the slice
+in front of it ended. `gaps` has created the tables `gap` and `gap_bin`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+_SLICES = """
+CREATE OR REPLACE TEMP TABLE doubtful_slice AS
+WITH
+  entered AS (
+    SELECT
+      rowid AS row,
+      cpu,
+      ts,
+      ts - coalesce(ready_ns, 0) AS ready_from_ns,
+      ts - coalesce(ready_ns, 0) - coalesce(wait_ns, 0) AS wait_from_ns,
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND (ready_ns > 0 OR wait_ns > 0)
+  ),
+  hull AS (SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM gap),
+  -- Materialized, so that only these few take part in the join with the gaps.
+  near AS MATERIALIZED (
+    SELECT entered.*
+    FROM entered
+    CROSS JOIN hull
+    WHERE entered.ts > hull.start_ns
+      AND entered.wait_from_ns < hull.end_ns
+      AND (
+        entered.ts - entered.wait_from_ns > $width_ns
+        OR entered.wait_from_ns // $width_ns IN (FROM gap_bin)
+        OR (entered.ts - 1) // $width_ns IN (FROM gap_bin)
+      )
+  )
+SELECT near.row, near.cpu, near.ts, gap.end_ns > ready_from_ns AS ready_is_doubtful
+FROM near
+ASOF JOIN gap ON near.ts > gap.start_ns
+WHERE gap.end_ns > near.wait_from_ns
+"""
+
+_FORGET_READY = """
+UPDATE sched_slice
+SET
+  wait_ns = NULL,
+  prev_cpu = NULL,
+  ready_ns = CASE WHEN NOT doubtful.ready_is_doubtful THEN ready_ns END,
+  waker_utid = CASE WHEN NOT doubtful.ready_is_doubtful THEN waker_utid END
+FROM doubtful_slice AS doubtful
+WHERE sched_slice.rowid = doubtful.row
+"""
+
+# A wait that ends without a wakeup, after a slice in which a wakeup may have been lost: a wakeup
+# during the slice would have made the thread ready where it left its CPU. Wakeups are unknown in a
+# slice that began in a gap.
+_UNWOKEN = """
+CREATE OR REPLACE TEMP TABLE unwoken_wait AS
+WITH
+  -- Materialized, so that these few are looked up in the periods and not the other way round.
+  after AS MATERIALIZED (
+    SELECT rowid AS row, utid, ts
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND ready_ns IS NULL AND NOT is_idle AND NOT left_censored
+      AND EXISTS (FROM wakeup WHERE trace_id = $trace_id)
+  ),
+  wait AS MATERIALIZED (
+    SELECT wait.rowid AS row, after.row AS after_row, wait.utid, wait.ts
+    FROM thread_state AS wait
+    JOIN after ON after.utid = wait.utid AND after.ts = wait.ts + wait.dur
+    WHERE wait.state = 'waiting' AND wait.dur > 0
+  )
+SELECT wait.row, wait.after_row
+FROM wait
+JOIN thread_state AS before ON before.utid = wait.utid AND before.ts + before.dur = wait.ts
+ASOF JOIN gap ON wait.ts > gap.start_ns
+WHERE before.state = 'running'
+  AND (gap.end_ns > before.ts OR before.left_censored)
+"""
+
+_FORGET_WAITS = """
+UPDATE thread_state
+SET state = 'unknown', left_censored = true, right_censored = true, reason = NULL
+FROM unwoken_wait
+WHERE thread_state.rowid = unwoken_wait.row
+"""
+
+_FORGET_WAIT_TIMES = """
+UPDATE sched_slice
+SET wait_ns = NULL, prev_cpu = NULL
+FROM unwoken_wait
+WHERE sched_slice.rowid = unwoken_wait.after_row
+"""
+
+# If a thread may have run in between, its last CPU is unknown too.
+_FORGET_CPU = """
+UPDATE sched_slice
+SET prev_cpu = NULL
+FROM (
+  SELECT DISTINCT slice.row
+  FROM (
+    SELECT utid, ts + dur AS end_ns
+    FROM thread_state
+    WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
+  ) AS lost
+  ASOF JOIN (
+    SELECT rowid AS row, utid, ts, prev_cpu FROM sched_slice WHERE NOT is_idle
+  ) AS slice
+    ON slice.utid = lost.utid AND slice.ts >= lost.end_ns
+  WHERE slice.prev_cpu IS NOT NULL
+) AS doubtful
+WHERE sched_slice.rowid = doubtful.row
+"""
+
+# On Linux, whether the next thread was ready shows why a thread left its CPU.
+_FORGET_REASONS = """
+UPDATE sched_slice
+SET end_reason = 'unknown'
+FROM doubtful_slice AS next, trace
+WHERE sched_slice.trace_id = $trace_id
+  AND trace.trace_id = $trace_id
+  AND NOT is_windows_source(trace.source)
+  AND next.ready_is_doubtful
+  AND sched_slice.cpu = next.cpu
+  AND sched_slice.ts + sched_slice.dur = next.ts
+  AND sched_slice.end_reason IN (
+    'preempted', 'quantum_end', 'quantum_end_or_yield', 'runnable_other'
+  )
+"""
+
+
+def forget(
+    con: duckdb.DuckDBPyConnection, parameters: dict[str, int], bins: dict[str, int]
+) -> None:
+    """Changes `sched_slice`, and waits of `thread_state` that a lost wakeup may have ended.
+
+    `parameters` has the trace_id, `bins` the width of `gap_bin` in ns.
+    """
+    con.execute(_SLICES, {**parameters, **bins})
+    con.execute(_FORGET_REASONS, parameters)
+    con.execute(_FORGET_READY)
+    con.execute(_UNWOKEN, parameters)
+    con.execute(_FORGET_WAITS)
+    con.execute(_FORGET_WAIT_TIMES)
+    con.execute(_FORGET_CPU, parameters)
+    for table in ("doubtful_slice", "unwoken_wait"):
+        con.execute(f"DROP TABLE {table}")
