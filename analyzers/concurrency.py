@@ -3,9 +3,10 @@
 It is a warning if for at least 10 % of the window every online CPU was busy and a thread was ready
 (below that, bursts overlap by chance), critical from 50 %; the cost is the ready time in those
 moments. It is info if exactly one CPU was busy for at least half of the window: everything else
-then waits for one thread. Steps of workloads are planned and not judged this way (scaling_curve
-reports other programs in them); the ready time of steps with more workers than CPUs is stated with
-the conclusion, and is no finding.
+then waits for one thread. Threads of SCHED_IDLE neither keep a CPU busy here nor wait: they take
+what is left. Steps of workloads are planned and not judged this way (scaling_curve reports other
+programs in them); the ready time of steps with more workers than CPUs is stated with the
+conclusion, and is no finding.
 """
 
 from __future__ import annotations
@@ -29,32 +30,55 @@ SELECT
   clipped_ns(c.ts, c.dur, w.start_ns, w.end_ns) AS dur,
   c.busy,
   c.unknown,
-  -- Throttled threads would not run on a free CPU either.
-  c.ready - coalesce(c.held, 0) AS ready,
-  c.held IS NOT NULL AS is_held,
+  c.ready,
+  c.some_left_out,
   w.dur_ns AS window_ns,
   n.cpus
 FROM (
-  WITH step AS MATERIALIZED (
-    SELECT trace_id, ts, sum(step_by) AS step_by
-    FROM (
-      SELECT trace_id, ts, 1 AS step_by FROM ready_slice WHERE throttled
+  WITH
+    background AS MATERIALIZED (FROM scheduling_policy WHERE policy = 'idle'),
+    left_out AS MATERIALIZED (
+      -- Throttled threads would not run on a free CPU either.
+      SELECT trace_id, ts, dur, 0 AS busy, 1 AS ready
+      FROM ready_slice
+      WHERE throttled OR utid IN (SELECT utid FROM background)
       UNION ALL
-      SELECT trace_id, ts + dur, -1 FROM ready_slice WHERE throttled
+      SELECT trace_id, ts, dur, 1, 0
+      FROM sched_slice
+      WHERE utid IN (SELECT utid FROM background)
+    ),
+    span AS (
+      SELECT trace_id, ts, dur, busy, unknown, ready
+      FROM concurrency_slice
+      WHERE trace_id IN (SELECT trace_id FROM left_out)
+      UNION ALL
+      SELECT trace_id, ts, dur, -busy, 0, -ready FROM left_out
+    ),
+    step AS (
+      SELECT trace_id, ts, sum(busy) AS busy, sum(unknown) AS unknown, sum(ready) AS ready
+      FROM (
+        SELECT trace_id, ts, busy, unknown, ready FROM span
+        UNION ALL
+        SELECT trace_id, ts + dur, -busy, -unknown, -ready FROM span
+      )
+      GROUP BY trace_id, ts
     )
-    GROUP BY trace_id, ts
-  )
-  SELECT own.*, held.threads AS held
-  FROM (
-    -- The join sorts all rows, and few recordings have throttled threads.
-    FROM concurrency_slice WHERE trace_id IN (SELECT trace_id FROM step)
-  ) AS own
-  ASOF LEFT JOIN (
-    SELECT trace_id, ts, sum(step_by) OVER (PARTITION BY trace_id ORDER BY ts) AS threads
-    FROM step
-  ) AS held ON held.trace_id = own.trace_id AND held.ts <= own.ts
+  SELECT
+    trace_id,
+    ts,
+    lead(ts) OVER sofar - ts AS dur,
+    -- A slice that is left out may contain an interrupt.
+    greatest(0, sum(busy) OVER sofar) AS busy,
+    sum(unknown) OVER sofar AS unknown,
+    greatest(0, sum(ready) OVER sofar) AS ready,
+    true AS some_left_out
+  FROM step
+  WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts)
   UNION ALL
-  SELECT *, NULL FROM concurrency_slice WHERE trace_id NOT IN (SELECT trace_id FROM step)
+  -- Few recordings have such threads, and these rows need no order.
+  SELECT trace_id, ts, dur, busy, unknown, ready, false
+  FROM concurrency_slice
+  WHERE trace_id NOT IN (SELECT trace_id FROM left_out)
 ) AS c
 JOIN analysis_span AS w ON w.trace_id = c.trace_id
 JOIN (
@@ -73,7 +97,7 @@ SELECT
   bool_or(run.workload IS NOT NULL AND beat.trace_id IS NULL) AS is_workload,
   any_value(cpus) AS cpus,
   any_value(window_ns) AS window_ns,
-  bool_or(is_held) AS some_throttled,
+  bool_or(some_left_out) AS some_left_out,
   coalesce(sum(dur) FILTER (WHERE busy >= cpus AND ready > 0), 0)::BIGINT AS crowded_ns,
   coalesce(sum(ready * dur) FILTER (WHERE busy >= cpus), 0)::BIGINT AS crowded_ready_ns,
   coalesce(sum(dur) FILTER (WHERE busy = 1 AND unknown = 0), 0)::BIGINT AS serial_ns,
@@ -108,7 +132,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             detail=(
                 f"{recordings(row['label'], len(crowded) - 1)}all {row['cpus']} CPUs were busy and "
                 f"threads were ready for {percent(share)} of the window; their ready time adds up "
-                f"to {duration(row['crowded_ready_ns'])}."
+                f"to {duration(row['crowded_ready_ns'])}.{_background(scope, row['trace_id'])}"
             ),
             advice=(
                 f"Start no more busy threads than the {row['cpus']} CPUs, or run background work "
@@ -119,7 +143,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             cost_pct=share,
             evidence_sql=(
                 "SELECT busy, ready, sum(dur)::BIGINT AS ns FROM "
-                f"{f'({_WINDOWED})' if row['some_throttled'] else 'concurrency_slice'} "
+                f"{f'({_WINDOWED})' if row['some_left_out'] else 'concurrency_slice'} "
                 f"WHERE trace_id = {row['trace_id']} GROUP BY ALL ORDER BY ns DESC"
             ),
             counter_evidence_sql=f"FROM concurrency(p_trace_id := {row['trace_id']})",
@@ -136,7 +160,9 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         share = 100 * row["serial_ns"] / row["window_ns"]
         asked = scope.call("thread_summary", trace_id=row["trace_id"])
         busiest = scope.rows(
-            f"SELECT thread, tid, process, run_ns FROM ({asked}) ORDER BY run_ns DESC, utid LIMIT 1"
+            f"SELECT thread, tid, process, run_ns FROM ({asked}) WHERE utid NOT IN "
+            "(SELECT utid FROM scheduling_policy WHERE policy = 'idle') "
+            "ORDER BY run_ns DESC, utid LIMIT 1"
         )
         named = "".join(
             f"; {thread_name(found['thread'], found['tid'], found['process'])} ran longest, "
@@ -150,6 +176,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             detail=(
                 f"{recordings(row['label'], len(serial) - 1)}exactly one of {row['cpus']} CPUs was "
                 f"busy for {percent(share)} of the window{named}."
+                f"{_background(scope, row['trace_id'])}"
             ),
             advice=(
                 "Split the work of the threads that ran (`FROM thread_summary`) across CPUs: "
@@ -176,6 +203,18 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
                 f"No recording has a window with context switches.{_on_purpose(scope)}"
             )
         )
+
+
+def _background(scope: Scope, trace_id: int) -> str:
+    """That threads of SCHED_IDLE are left out, and what they ran; empty without them."""
+    asked = scope.call("thread_summary", trace_id=trace_id)
+    row = scope.rows(
+        f"SELECT count(*) AS n, sum(run_ns)::BIGINT AS ns FROM ({asked}) WHERE run_ns > 0 "
+        "AND utid IN (SELECT utid FROM scheduling_policy WHERE policy = 'idle')"
+    )[0]
+    if not row["n"]:
+        return ""
+    return f" SCHED_IDLE threads are left out; they ran {duration(row['ns'])}."
 
 
 _ON_PURPOSE = f"""

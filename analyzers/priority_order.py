@@ -6,8 +6,9 @@ running time of lower priorities on P cores while higher priority work ran on E 
 them (warning from 10 %, critical from 100 %: a whole P core all the time; info, if the threads that
 present spent less than 20 % of their running time on E cores). It is also info for the priority
 whose threads ran for at least 25 % of the window and were ready for at least 40 % of their runnable
-time. On Linux only real-time and deadline priorities are strict: nice levels are weights, and
-thread_summary judges what a thread lacks of its share by weight.
+time. On Linux only real-time and deadline priorities are strict, and the policy SCHED_IDLE, which
+ranks below all others: nice levels are weights, and thread_summary judges what a thread lacks of
+its share by weight.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class _Kind:
     words: str
     advice: str
 
+
+_OF_BACKGROUND = (
+    "SCHED_IDLE yields only within its cgroup or autogroup: set cpu.idle of its cgroup to 1 or "
+    "lower its cpu.weight, or write 19 to /proc/PID/autogroup; or run it at another time."
+)
 
 _IN_THE_WAY = (
     _Kind(
@@ -96,24 +102,26 @@ def _in_the_way(scope: Scope, rows: list[dict[str, Any]], kind: _Kind) -> Findin
     share = 100 * row["cost"] / row["dur_ns"]
     most = scope.rows(
         f"SELECT thread, tid, process, utid, priority, sum({column})::BIGINT AS ns, "
-        f"arg_max(cpu, ({column}, -cpu)) AS cpu {scope.call('background_running')} "
-        f"WHERE trace_id = {row['trace_id']} "
+        f"arg_max(cpu, ({column}, -cpu)) AS cpu, "
+        "utid IN (SELECT utid FROM scheduling_policy WHERE policy = 'idle') AS is_background "
+        f"{scope.call('background_running')} WHERE trace_id = {row['trace_id']} "
         "GROUP BY ALL ORDER BY ns DESC, utid, priority LIMIT 1"
     )[0]
     severity: Severity = "critical" if share >= kind.critical_pct else "warning"
     if column == "higher_on_e_ns" and _frames_spared(scope, row["trace_id"]):
         severity = "info"
     name = thread_name(most["thread"], most["tid"], most["process"])
+    rank = "with SCHED_IDLE" if most["is_background"] else f"at priority {most['priority']}"
     return Finding(
         kind=kind.name,
         severity=severity,
         title=kind.title.format(cost=duration(row["cost"])),
         detail=(
             f"{recordings(row['label'], len(rows) - 1)}lower priorities ran "
-            f"{duration(row['cost'])} {kind.words}; {name} at priority {most['priority']} ran "
+            f"{duration(row['cost'])} {kind.words}; {name} {rank} ran "
             f"longest, {duration(most['ns'])}."
         ),
-        advice=kind.advice,
+        advice=_OF_BACKGROUND if most["is_background"] else kind.advice,
         trace_id=row["trace_id"],
         cost_ns=row["cost"],
         cost_pct=share,

@@ -383,6 +383,14 @@ CREATE TABLE thread_cgroup (
   source VARCHAR NOT NULL          -- reading (of /proc), sample (a record contains it), move, or birth (its creator's cgroup).
 );
 
+CREATE TABLE thread_policy (
+  trace_id BIGINT NOT NULL,        -- Recording.
+  ts BIGINT NOT NULL,              -- When it was first read with this policy.
+  utid BIGINT,                     -- Thread; NULL if the trace does not show it.
+  tid BIGINT NOT NULL,             -- Its thread id.
+  policy VARCHAR NOT NULL          -- How Linux schedules it: other, batch, idle, fifo, rr, deadline or ext.
+);
+
 CREATE TABLE snapshot_cgroup (
   trace_id BIGINT NOT NULL,        -- Recording.
   ts BIGINT NOT NULL,              -- When it was read.

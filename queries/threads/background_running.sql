@@ -4,7 +4,8 @@
 -- left out (a lower bound), and so are threads that may be throttled, and threads while they are
 -- bound to a single CPU. On Linux a
 -- lower number is the higher priority, and only numbers below 100 (real-time and deadline) are
--- strict: from 100 on threads share by weight, and none outranks another.
+-- strict: from 100 on threads share by weight, and none outranks another, except that all outrank
+-- threads of SCHED_IDLE (scheduling_policy).
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -18,6 +19,7 @@ WITH
     WHERE (throttled OR cgroup_throttled) AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
   place AS (FROM topology(p_trace_id)),
+  background AS (FROM scheduling_policy(p_trace_id) WHERE policy = 'idle'),
   -- Read again by each step: rows of all slices would have to be spilled to disk.
   slice AS NOT MATERIALIZED (
     SELECT
@@ -140,10 +142,12 @@ WITH
       -- Linux nice levels share by weight: none of them outranks another.
       CASE
         WHEN is_windows_source(trace.source) THEN period.priority
+        WHEN period.priority >= 100 AND background.utid IS NOT NULL THEN -101
         ELSE -least(100, period.priority)
       END AS urgency,
     FROM period
     JOIN trace ON trace.trace_id = period.trace_id
+    LEFT JOIN background ON background.utid = period.utid
   ),
   -- The 60 most urgent levels separately; all others as one.
   level AS (

@@ -1,5 +1,6 @@
 -- The weight with which each thread shares the CPUs with others. On Linux it is that of the nice
--- level at which the thread ran longest (sched_prio_to_weight); elsewhere all weights are equal.
+-- level at which the thread ran longest (sched_prio_to_weight), or that of the policy SCHED_IDLE
+-- (WEIGHT_IDLEPRIO) if it was read; elsewhere all weights are equal.
 -- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 WITH
@@ -27,10 +28,13 @@ SELECT
   -- Thread, unique in the database.
   thread.utid,
   -- Its weight: 1024 for nice 0, and wherever threads do not share by weight; 0 for real-time and
-  -- deadline threads of Linux, which run before all that share.
+  -- deadline threads of Linux, which run before all that share; 3 for SCHED_IDLE.
   CASE
-    WHEN NOT is_tracepoint_source(machine.source) OR level.priority IS NULL THEN 1024
+    WHEN NOT is_tracepoint_source(machine.source) THEN 1024
     WHEN level.priority < 100 THEN 0
+    WHEN known.policy = 'idle' THEN 3
+    WHEN level.priority IS NULL THEN CASE WHEN known.policy IN ('fifo', 'rr', 'deadline') THEN 0
+      ELSE 1024 END
     ELSE [
       88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
       9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
@@ -40,6 +44,7 @@ SELECT
   END AS weight,
   -- True: nothing shows whether it shares at all.
   is_tracepoint_source(machine.source) AND level.priority IS NULL
+    AND coalesce(known.policy, '') NOT IN ('idle', 'fifo', 'rr', 'deadline')
     AND EXISTS (FROM level AS other WHERE other.trace_id = machine.trace_id
       AND other.priority IS NOT NULL) AS is_unclear,
   -- CPUs that are online.
@@ -47,5 +52,6 @@ SELECT
 FROM thread
 JOIN machine ON machine.trace_id = thread.trace_id
 LEFT JOIN level ON level.utid = thread.utid
+LEFT JOIN scheduling_policy(p_trace_id) AS known ON known.utid = thread.utid
 WHERE NOT thread.is_idle
 ORDER BY machine.trace_id, thread.utid;

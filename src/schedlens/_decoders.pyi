@@ -68,7 +68,7 @@ def replay(
         float,
         int,
         list[tuple[int | None, float, tuple[float, int] | None]],
-        list[tuple[int, bool]],
+        list[tuple[int, bool, bool]],
     ]
     | None = None,
     limits: list[tuple[float, int, int, list[int]]] = ...,

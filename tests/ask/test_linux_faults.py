@@ -73,6 +73,28 @@ def test_reports_more_busy_programs_than_cpus(tmp_path: Path) -> None:
     assert first["cost_pct"] >= 30.0
 
 
+# The same programs with SCHED_IDLE, which take only what nobody else wants.
+def test_programs_in_the_background_are_no_crowd(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); "
+        "os.execv(sys.executable, sys.argv[1:])"
+    )
+    rows = found(
+        tmp_path / "s", "concurrency", "--", sys.executable, "-c", script, sys.executable,
+        str(PROGRAM), "crowd",
+    )  # fmt: skip
+    assert [row for row in rows if row["kind"] == "all_cpus_busy"] == []
+    known = lines(
+        command(
+            "schedlens", "sql", "--json", str(tmp_path / "s"),
+            "SELECT policy, weight, fair_ready_ns FROM fair_share "
+            "LEFT JOIN scheduling_policy USING (utid) WHERE thread = 'crowd'",
+        ).stdout
+    )  # fmt: skip
+    assert len(known) == 3 * (os.cpu_count() or 1)
+    assert {(row["policy"], row["weight"]) for row in known} == {("idle", 3)}
+
+
 def test_starved_program_is_named(tmp_path: Path) -> None:
     said = tmp_path / "said"
     script = f"{sys.executable} {PROGRAM} hog > {said}"

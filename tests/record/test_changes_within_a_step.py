@@ -1,4 +1,4 @@
-"""Affinities and cgroups that change between the two snapshots of a step."""
+"""Affinities, policies and cgroups that change between the two snapshots of a step."""
 
 from __future__ import annotations
 
@@ -75,6 +75,21 @@ def test_new_process_is_read_with_its_affinity() -> None:
     assert rows[-1]["cpus_allowed"] == [cpus[0]]
 
 
+def test_changed_policy_is_read() -> None:
+    with sleeper() as process:
+        begin = snapshot.take("begin")
+        with Watch(begin) as watch:
+            os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))
+        (row,) = rows_of(process.pid, watch.found())
+        assert process.stdin is not None
+        process.stdin.close()
+    assert row["policy"] == "idle"
+    (before,) = [known for known in begin["threads"] if known["tid"] == process.pid]
+    assert before["policy"] == "other"
+    # The affinity of the thread did not change.
+    assert row["cpus_allowed"] == before["cpus_allowed"]
+
+
 def test_autogroup_of_new_process_is_read_again() -> None:
     if not Path("/proc/self/autogroup").exists():
         pytest.skip("this kernel has no autogroups")
@@ -124,6 +139,31 @@ def test_affinity_between_two_readings_is_their_intersection(
     )
     rows = list(session_context._affinity(recording))
     assert [(row["valid_from_ns"], row["cpus"]) for row in rows] == wanted
+
+
+def test_policies_are_one_row_per_change() -> None:
+    thread = {"pid": 7, "tid": 7, "cpus_allowed": [0], "cgroup": "/"}
+    recording = Recording(
+        "r",
+        None,
+        edges={
+            # Sessions of older versions have no policies.
+            "begin": {"mono_ns": 10, "threads": [thread], "cpus": [], "cgroups": []},
+            "end": {"mono_ns": 90, "threads": [{**thread, "policy": "idle"}]},
+        },
+        watch={
+            "threads": [
+                {**thread, "mono_ns": 20, "since_mono_ns": 10, "policy": "other"},
+                {**thread, "mono_ns": 30, "since_mono_ns": 20, "policy": "other"},
+                {**thread, "mono_ns": 40, "since_mono_ns": 30, "policy": "idle"},
+            ],
+            "cgroups": [],
+        },
+    )
+    assert session_context._thread_policies(recording) == [
+        {"ts": 20, "tid": 7, "policy": "other"},
+        {"ts": 40, "tid": 7, "policy": "idle"},
+    ]
 
 
 def test_snapshots_record_which_cpus_are_online_and_all_cgroups() -> None:

@@ -70,12 +70,20 @@ def test_thread_name_with_parentheses_is_read() -> None:
         "name": "a) R (b",
         "state": "S",
         "cpu": 5,
+        "policy": "other",
         "user_ns": 300_000_000,
         "system_ns": 100_000_000,
         "voluntary": 12,
         "involuntary": 3,
         "cpus_allowed": [0, 1, 2, 7],
     }
+
+
+@pytest.mark.parametrize(("number", "name"), [(5, "idle"), (2, "rr"), (7, "ext"), (4, None)])
+def test_policy_has_the_name_of_its_number(number: int, name: str | None) -> None:
+    stat = THREAD.replace(b" 17 5 0 0 ", f" 17 5 0 {number} ".encode())
+    assert snapshot.thread_row(stat, STATUS, None, 10_000_000, {})["policy"] == name
+    assert snapshot.policy_of(stat.decode()) == name
 
 
 def test_schedstat_gives_run_time_in_ns() -> None:

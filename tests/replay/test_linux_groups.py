@@ -218,6 +218,18 @@ def test_a_raised_quota_gives_more_of_the_cpu(
     assert made.gain_pct == pytest.approx(gain, abs=1)
 
 
+def test_background_gets_what_is_left(con: duckdb.DuckDBPyConnection) -> None:
+    trace = drawn(con, {"web/W": 120, "job/J": 120, "late/L": 50})
+    trace.add("thread_policy", ts=0, utid=trace.utid("job/J"), tid=1, policy="idle")
+    trace.add("thread_policy", ts=0, utid=trace.utid("late/L"), tid=1, policy="rr")
+    rules = linux_rules.read(con, 1, 1)
+    assert rules.background == {trace.utid("job/J")}
+    assert rules.round_robin == {trace.utid("late/L")}
+    assert rules.packed([trace.utid("web/W"), trace.utid("job/J"), trace.utid("late/L")])[3] == [
+        (0, False, False), (0, False, True), (0, True, False),
+    ]  # fmt: skip
+
+
 def test_changes_of_windows_do_not_fit_linux(con: duckdb.DuckDBPyConnection) -> None:
     drawn(con, {"web/W": 120, "job/J": 120})
     with pytest.raises(ChangeError, match="priority is a setting of Windows: use nice"):

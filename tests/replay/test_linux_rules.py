@@ -52,10 +52,14 @@ def outcome(
     cpus: int,
     seconds: float = 10,
     turns: bool = False,
+    background: tuple[int, ...] = (),
     **more: Any,
 ) -> Any:
-    """All that a replay returns."""
-    rules = (3.0 * MS, 4 * MS, groups, [(group, turns) for _, _, group, _ in threads])
+    """All that a replay returns; the threads with the numbers in `background` have SCHED_IDLE."""
+    known = [
+        (group, turns, number in background) for number, (_, _, group, _) in enumerate(threads)
+    ]
+    rules = (3.0 * MS, 4 * MS, groups, known)
     return _decoders.replay(
         [(cpu, False, False, 1.0) for cpu in range(cpus)],
         1.0,
@@ -95,6 +99,17 @@ def test_nice_5_gets_a_quarter_beside_nice_0() -> None:
     # Each nice value is a factor of 1.25 in weight: 1 to 3.05.
     assert running[0] / running[1] == pytest.approx(1.25**5, rel=0.01)
     assert [ran + waited for ran, waited in zip(running, ready, strict=True)] == [10 * SECOND] * 2
+
+
+def test_background_gets_what_is_left_in_its_group_only() -> None:
+    # Its nice value of -20 does not count.
+    threads: list[Drawn] = [(120, [0], 0, BUSY), (100, [0], 0, BUSY)]
+    running, _, _ = replay(threads, [ROOT], background=(1,))
+    # A few ticks of 4 ms in 10 s. At nice 19 it would be 69 times as much.
+    assert running[0] / running[1] == pytest.approx(1024 / 3, rel=0.15)
+    threads = [(120, [0], 1, BUSY), (100, [0], 2, BUSY)]
+    running, _, _ = replay(threads, [ROOT, *[(0, 1024.0, None)] * 2], background=(1,))
+    assert shares(running) == [0.5, 0.5]
 
 
 def test_groups_share_before_their_threads_do() -> None:

@@ -19,7 +19,7 @@ type Thread =
 type Shared = (Option<usize>, f64, Option<(f64, i64)>);
 
 /// Slice, tick, groups; and by thread: its group, and whether it takes turns with its equals.
-type Rules = (f64, i64, Vec<Shared>, Vec<(usize, bool)>);
+type Rules = (f64, i64, Vec<Shared>, Vec<(usize, bool, bool)>);
 
 /// By thread: lengths of frames, times of marks, running time by CPU, ready time, responses; when
 /// watched threads ran first and had reached the goal, and the number of switches.
@@ -68,6 +68,7 @@ fn program(thread: &Thread) -> PyResult<Program> {
         limit: None,
         group: 0,
         is_round_robin: false,
+        is_background: false,
         is_watched: false,
         ops,
         gates,
@@ -107,8 +108,9 @@ fn replay(
 ) -> PyResult<Found> {
     let mut programs = threads.iter().map(program).collect::<PyResult<Vec<_>>>()?;
     if let Some((.., known)) = &linux {
-        for (made, &(group, takes_turns)) in programs.iter_mut().zip(known) {
+        for (made, &(group, takes_turns, is_background)) in programs.iter_mut().zip(known) {
             (made.group, made.is_round_robin) = (group, takes_turns);
+            made.is_background = is_background;
         }
     }
     for (limit, (.., members)) in limits.iter().enumerate() {

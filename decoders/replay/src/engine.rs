@@ -58,6 +58,7 @@ fn linux(plan: &Plan) -> Option<Box<Linux>> {
         Task {
             priority: program.priority,
             group: program.group,
+            is_background: program.is_background,
             affinity: (0..may_use.len()).filter(|&cpu| may_use[cpu]).collect(),
             may_use,
             cpu: None,

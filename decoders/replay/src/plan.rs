@@ -88,6 +88,8 @@ pub struct Program {
     pub group: usize,
     /// Linux: whether it takes turns with real-time threads of its priority.
     pub is_round_robin: bool,
+    /// Linux: whether its policy is SCHED_IDLE.
+    pub is_background: bool,
     /// Whether its work counts for the goal, and its responses are wanted.
     pub is_watched: bool,
     /// Its steps.

@@ -199,8 +199,8 @@ _AT_ONCE = (
 # What is set applies until it changes.
 _SET = {
     "affinity_change": "ts", "cpu_parking": "ts", "cpu_frequency": "ts", "priority_change": "ts",
-    "qos_change": "ts", "thread_name": "ts", "thread_cgroup": "ts", "affinity": "valid_from_ns",
-    "cpu": "valid_from_ns",
+    "qos_change": "ts", "thread_name": "ts", "thread_cgroup": "ts", "thread_policy": "ts",
+    "affinity": "valid_from_ns", "cpu": "valid_from_ns",
 }  # fmt: skip
 # Numbers over whole lengths, which cannot be cut.
 _WHOLE = {
@@ -209,7 +209,8 @@ _WHOLE = {
     "run_sample": ("start_ns", "end_ns"),
 }
 _OF_THREADS = ("thread_name", "affinity", "affinity_change", "priority_change", "qos_change",
-               "ideal_cpu_change", "thread_cgroup", "snapshot_thread", "track_counter")  # fmt: skip
+               "ideal_cpu_change", "thread_cgroup", "thread_policy", "snapshot_thread",
+               "track_counter")  # fmt: skip
 _KEPT_THREADS = "excerpt_thread"
 
 

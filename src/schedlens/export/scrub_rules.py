@@ -78,7 +78,7 @@ _WORD_COLUMNS = _listed(
     "trace.source trace.clock_name trace.tool_version cpu.core_type affinity.source "
     "context_switch.source wakeup.kind priority_change.kind qos_change.old_qos "
     "qos_change.new_qos wait_event.kind wait_event.operation snapshot_pressure.edge "
-    "snapshot_pressure.resource "
+    "snapshot_pressure.resource thread_policy.policy "
     "interrupt_slice.kind interrupt_slice.name counter_sample.core_type "
     "counter_delta.core_type frame.dialect mark.kind run.placement run.status "
     "run.overhead_unit snapshot_cpu.edge snapshot_thread.edge snapshot_thread.state "

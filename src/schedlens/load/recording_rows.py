@@ -281,7 +281,8 @@ def _load_untraced(con: duckdb.DuckDBPyConnection, recording: Recording, trace_i
         [trace_id, recording.label, start, end - start, _decoders.SCHEMA_VERSION, __version__],
     )
     for table, batch in session_context.tables(recording, trace_id, _decoders.schemas()).items():
-        if table in ("affinity", "thread_cgroup"):  # They refer to threads, which are unknown.
+        if table in ("affinity", "thread_cgroup", "thread_policy"):
+            # They refer to threads, which are unknown.
             continue
         _insert(con, table, [_shifted(batch, start)])
     if recording.samples:

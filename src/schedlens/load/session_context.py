@@ -50,6 +50,7 @@ def _tables(
         "run_worker": _workers(recording.workload),
         "affinity": list(_affinity(recording)),
         "thread_cgroup": _thread_cgroups(recording),
+        "thread_policy": _thread_policies(recording),
         "snapshot_cgroup": _cgroups_between(recording),
     }
     for edge, snapshot in recording.edges.items():
@@ -228,14 +229,23 @@ def _readings(recording: Recording) -> Iterable[tuple[Json, str]]:
 
 def _thread_cgroups(recording: Recording) -> Rows:
     """The cgroups in which threads were found, one row per change."""
-    known: dict[tuple[int, int], str | None] = {}
+    return [{**row, "source": "reading"} for row in _changes(recording, "cgroup")]
+
+
+def _thread_policies(recording: Recording) -> Rows:
+    """The policies with which threads were found, one row per change."""
+    return _changes(recording, "policy")
+
+
+def _changes(recording: Recording, key: str) -> Rows:
+    """The readings of threads in which a value differs from the one before."""
+    known: dict[tuple[int, int], str] = {}
     rows: Rows = []
     for reading, _ in _readings(recording):
-        thread, cgroup = (reading["pid"], reading["tid"]), reading.get("cgroup")
-        if cgroup is not None and known.get(thread) != cgroup:
-            known[thread] = cgroup
-            row = {"ts": reading["mono_ns"], "tid": reading["tid"], "cgroup": cgroup}
-            rows.append({**row, "source": "reading"})
+        thread, value = (reading["pid"], reading["tid"]), reading.get(key)
+        if value is not None and known.get(thread) != value:
+            known[thread] = value
+            rows.append({"ts": reading["mono_ns"], "tid": reading["tid"], key: value})
     return rows
 
 
@@ -267,7 +277,7 @@ def _cgroups_between(recording: Recording) -> Rows:
 def _snapshot(edge: str, snapshot: Json) -> Iterable[tuple[str, Rows]]:
     if not snapshot:
         return
-    drop = {"cpus_allowed", "mono_ns"}
+    drop = {"cpus_allowed", "policy", "mono_ns"}
     for table, key in (
         ("snapshot_cpu", "cpus"),
         ("snapshot_thread", "threads"),

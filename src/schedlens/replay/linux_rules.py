@@ -47,6 +47,8 @@ class LinuxRules:
     """Index of the group, by thread; the root for others."""
     round_robin: set[int] = field(default_factory=set)
     """Real-time threads that take turns with those of their priority."""
+    background: set[int] = field(default_factory=set)
+    """Threads of SCHED_IDLE, whose weight is not that of their nice value."""
 
     def has_quota(self, utid: int) -> bool:
         """Whether a quota limits a thread: that of its cgroup or of one that contains it."""
@@ -69,7 +71,10 @@ class LinuxRules:
             )
             for group in self.groups
         ]
-        threads = [(self.of_thread.get(utid, 0), utid in self.round_robin) for utid in utids]
+        threads = [
+            (self.of_thread.get(utid, 0), utid in self.round_robin, utid in self.background)
+            for utid in utids
+        ]
         return self.slice_ns, self.tick_ns, groups, threads
 
 
@@ -87,7 +92,14 @@ def read(con: duckdb.DuckDBPyConnection, trace_id: int, cpus: int) -> LinuxRules
     if settings.get("autogroup") == "1":
         known = _pairs(settings.get("autogroups"))
         _autogroups(con, trace_id, rules, settings.get("command_pid"), known)
-    rules.round_robin = _round_robin(con, trace_id)
+    policies = dict(
+        con.execute(
+            "SELECT utid, policy FROM scheduling_policy(p_trace_id := $trace_id)",
+            {"trace_id": trace_id},
+        ).fetchall()
+    )
+    rules.round_robin = _round_robin(con, trace_id, policies)
+    rules.background = {utid for utid, policy in policies.items() if policy == "idle"}
     return rules
 
 
@@ -186,13 +198,16 @@ def _autogroups(
         rules.of_thread[utid] = places[name]
 
 
-def _round_robin(con: duckdb.DuckDBPyConnection, trace_id: int) -> set[int]:
-    """Real-time threads that the next one of their priority took over from while they could run:
-    the policy itself is not recorded."""
+def _round_robin(
+    con: duckdb.DuckDBPyConnection, trace_id: int, policies: dict[int, str]
+) -> set[int]:
+    """Threads with the policy SCHED_RR; where it was not read, real-time threads that the next one
+    of their priority took over from while they could run."""
     rows = con.execute(
         "SELECT DISTINCT prev_utid FROM context_switch WHERE trace_id = ? "
         "AND prev_priority = next_priority AND prev_priority >= ? AND prev_priority < ? "
         "AND prev_preempted",
         [trace_id, _DEADLINE, _FAIR],
     ).fetchall()
-    return {utid for (utid,) in rows}
+    took_turns = {utid for (utid,) in rows if utid not in policies}
+    return took_turns | {utid for utid, policy in policies.items() if policy == "rr"}

@@ -6,6 +6,8 @@
 
 /// Weight of nice 0.
 pub const NICE_0: f64 = 1024.0;
+/// Weight of the policy `SCHED_IDLE`.
+pub const BACKGROUND: f64 = 3.0;
 /// Differences of virtual time below this are rounding.
 const ROUNDING_NS: f64 = 1e-3;
 
@@ -171,7 +173,7 @@ impl FairQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entity, FairQueue, weight_of};
+    use super::{BACKGROUND, Entity, FairQueue, weight_of};
 
     const SLICE: f64 = 3e6;
 
@@ -201,6 +203,13 @@ mod tests {
         let ran = shared(&[weight_of(0), weight_of(5)], 10_000, 1e6);
         // 1.25^5.
         assert!((ran[0] / ran[1] - 3.05).abs() < 0.02, "{ran:?}");
+    }
+
+    #[test]
+    fn the_background_gets_what_is_left() {
+        // Nice 19 has five times its weight.
+        let ran = shared(&[weight_of(0), BACKGROUND], 100_000, 1e6);
+        assert!((ran[0] / ran[1] / (1024.0 / 3.0) - 1.0).abs() < 0.05, "{ran:?}");
     }
 
     #[test]

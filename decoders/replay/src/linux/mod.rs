@@ -23,6 +23,8 @@ const NICE_OF: i32 = 120;
 pub struct Task {
     pub priority: i32,
     pub group: usize,
+    /// SCHED_IDLE: its nice value does not count.
+    pub is_background: bool,
     pub may_use: Vec<bool>,
     pub affinity: Vec<usize>,
     /// Where it waits or runs.
@@ -75,7 +77,13 @@ impl Linux {
     pub fn new(rules: LinuxRules, cpus: &[Cpu], tasks: Vec<Task>) -> Self {
         let mut entities: Vec<Entity> = tasks
             .iter()
-            .map(|task| Entity::new(fair::weight_of((task.priority - NICE_OF).clamp(-20, 19))))
+            .map(|task| {
+                Entity::new(if task.is_background {
+                    fair::BACKGROUND
+                } else {
+                    fair::weight_of((task.priority - NICE_OF).clamp(-20, 19))
+                })
+            })
             .collect();
         for group in &rules.groups {
             entities.extend(cpus.iter().map(|_| Entity::new(group.shares.max(2.0))));

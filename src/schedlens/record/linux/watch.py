@@ -1,10 +1,10 @@
-"""Reads what changes between the two snapshots of a step: affinities and cgroups.
+"""Reads what changes between the two snapshots of a step: affinities, policies and cgroups.
 
 Snapshots show a thread's affinity and cgroup at two times. A thread that starts and is pinned
-within the step (`taskset`), or that moves into a cgroup with a quota, needs readings in between.
-The kernel has no cheap event for either: the tracepoint of the system call sched_setaffinity slows
-down every system call of every program (from 0.28 to 0.70 us in one measurement), so it is recorded
-only on request (`--affinity-calls`).
+within the step (`taskset`), whose policy is set (`chrt`), or that moves into a cgroup with a quota,
+needs readings in between. The kernel has no cheap event for these: the tracepoint of the system
+call sched_setaffinity slows down every system call of every program (from 0.28 to 0.70 us in one
+measurement), so it is recorded only on request (`--affinity-calls`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from types import TracebackType
 from typing import Any
 
 from schedlens.machine import cgroups, cpu_list, cpu_shares
+from schedlens.record.linux import snapshot
 
 Row = dict[str, Any]
+# CPUs that a thread may use, its cgroup, and its policy.
+_Read = tuple[list[int] | None, str | None, str | None]
 
 # How often to look for new processes.
 INTERVAL_S = 0.025
@@ -44,7 +47,8 @@ class Watch:
         self._masks: dict[str, list[int]] = {}
         self._rows: list[Row] = []
         for row in begin["threads"]:
-            thread = _Thread(row["pid"], begin["mono_ns"], row["cpus_allowed"], row["cgroup"])
+            known = (row["cpus_allowed"], row["cgroup"], row["policy"])
+            thread = _Thread(row["pid"], begin["mono_ns"], known)
             self._threads[row["tid"]] = thread
         self._groups: dict[str, Row] = {}
         self._shares: dict[str, int] = {}
@@ -128,7 +132,7 @@ class Watch:
             if tid in self._threads:
                 self._look(tid, self._threads[tid])
         self._turn = self._turn[turn:]
-        used = {thread.cgroup for thread in self._threads.values() if thread.cgroup is not None}
+        used = {thread.read[1] for thread in self._threads.values() if thread.read[1] is not None}
         # Threads that came and went may have left their cgroup behind.
         wanted = self._groups if every else cgroups.with_ancestors(used)
         for cgroup in list(wanted):
@@ -163,6 +167,7 @@ class Watch:
         try:
             status = _text(f"{folder}/status")
             cgroup = cgroups.of_thread(_text(f"{folder}/cgroup"))
+            policy = snapshot.policy_of(_text(f"{folder}/stat"))
         except OSError:
             return
         now = time.monotonic_ns()
@@ -173,7 +178,8 @@ class Watch:
         cpus = self._masks[text] if found else None
         if f"\nPPid:\t{_KERNEL_PARENT}\n" in status:
             self._kernel.add(thread.pid)
-        if thread.since_ns is None or (cpus, cgroup) != (thread.cpus, thread.cgroup):
+        read = (cpus, cgroup, policy)
+        if thread.since_ns is None or read != thread.read:
             self._rows.append(
                 {
                     "pid": thread.pid,
@@ -182,9 +188,10 @@ class Watch:
                     "mono_ns": now,
                     "cpus_allowed": cpus,
                     "cgroup": cgroup,
+                    "policy": policy,
                 }
             )
-        thread.since_ns, thread.cpus, thread.cgroup = now, cpus, cgroup
+        thread.since_ns, thread.read = now, read
 
 
 class _Thread:
@@ -194,13 +201,11 @@ class _Thread:
         self,
         pid: int,
         since_ns: int | None = None,
-        cpus: list[int] | None = None,
-        cgroup: str | None = None,
+        read: _Read = (None, None, None),
     ) -> None:
         self.pid = pid
         self.since_ns = since_ns
-        self.cpus = cpus
-        self.cgroup = cgroup
+        self.read = read
         self.born_ns = 0
         self.next_ns = 0
 
