@@ -134,14 +134,14 @@ def blocked(late_ns: int) -> list[tuple[int, int]]:
     ]
 
 
-@pytest.mark.parametrize(("mates", "number"), [({1: [], 2: []}, 20), ({1: [2], 2: [1]}, 0)])
+@pytest.mark.parametrize(("pools", "number"), [({1: 0, 2: 1}, 20), ({1: 0, 2: 0}, 0)])
 def test_workers_of_a_pool_that_end_together_do_not_spin(
-    mates: dict[int, list[int]], number: int
+    pools: dict[int, int], number: int
 ) -> None:
     threads = {
         utid: Program(utid, utid, f"T {utid}", "game.exe", 1, 8, [0], None) for utid in (1, 2)
     }
     waits = {1: blocked(10), 2: blocked(0)}
-    found = spins.found(threads, {}, waits, mates, 2_000_000, 0.0)
+    found = spins.found(threads, {}, waits, pools, 2_000_000, 0.0)
     assert len(found) == number - bool(number)
     assert {(spin.utid, spin.by) for spin in found} == ({(1, 2)} if number else set())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import sys
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from schedlens.replay import (
     core_speeds,
     cpu_limits,
     frequencies,
+    joins,
     linux_rules,
     pacing,
     pools,
@@ -25,7 +26,7 @@ from schedlens.replay import (
     work,
 )
 from schedlens.replay.ops import Op, Program
-from schedlens.replay.recorded_programs import Recorded, stem
+from schedlens.replay.recorded_programs import Recorded
 from schedlens.replay.work import Watched
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 # The scheduler charges this much work for a signal and for a Present; the recorded work has it.
 CHARGED_NS = 500
-# A worker that wakes a thread more than this many times as often as its mates leads them; of few
-# mates it also leads with this share of the wakeups and an equal part of the rest.
-LEADS, LEADING_SHARE = 4, 0.5
 # A wait that ends this soon after its Present returned is the wait of the Present.
 LATE_NS = 100_000
 # Times are on a grid if they differ from it by so much less than the delays differ.
@@ -200,21 +198,12 @@ class _Reader:
         ):
             by_end[utid, ts] = (waker, bool(in_interrupt))
         self.by_end = by_end
-        # The ends of each thread's waits, and the starts, for pools that wait for their last job.
+        # The waits of each thread.
         self.blocked = {
             utid: [(start, end) for start, end, state, *_ in states if state in {"waiting", "new"}]
             for utid, states in self.states.items()
         }
-        self.starts = {utid: [start for start, _ in found] for utid, found in self.blocked.items()}
-        groups: dict[tuple[int | None, str, int], list[int]] = defaultdict(list)
-        for utid, program in self.programs.items():
-            groups[program.upid, stem(program.name), program.priority].append(utid)
-        self.mates = {
-            utid: [other for other in found if other != utid]
-            for found in groups.values()
-            for utid in found
-        }
-        self._find_leaders()
+        self.pools = joins.Pools(self.programs, self.blocked, by_end)
         # How long before the end of a section each worker but the last ran out of jobs.
         self.tails: list[int] = []
         self.gate_of: dict[tuple[int, int], int] = {}
@@ -251,22 +240,6 @@ class _Reader:
             self.limits.append(enforced)
             self.stops |= caused
 
-    def _find_leaders(self) -> None:
-        """Any of a pool's workers may be the last of a section; a thread that wakes the waiting one
-        much more often than its mates do has a role of its own."""
-        wakes: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        for (utid, _), (waker, in_interrupt) in self.by_end.items():
-            if waker in self.programs and waker is not None and not in_interrupt:
-                wakes[utid][waker] += 1
-        self.leaders = set()
-        for utid, found in wakes.items():
-            for waker, count in found.items():
-                pool = [waker, *(mate for mate in self.mates[waker] if mate != utid)]
-                every = sum(found.get(mate, 0) for mate in pool)
-                lead = min(LEADS / len(pool), LEADING_SHARE + (1 - LEADING_SHARE) / len(pool))
-                if len(pool) > 1 and count > lead * every and count > 4:
-                    self.leaders.add(waker)
-
     def _runs(self, utid: int, ts: int) -> bool:
         states = self.states[utid]
         place = bisect_right(states, ts, key=lambda state: int(state[0])) - 1
@@ -277,30 +250,18 @@ class _Reader:
         return False
 
     def _join(self, utid: int, waker: int, before: int, end: int, gate: int) -> int:
-        """The waker's mates that the waiting thread or a mate woke since its last wait, and that
-        are done: it waited for all of them, and the waker was only the last."""
-        mates = [mate for mate in self.mates[waker] if mate not in self.leaders]
-        if utid in mates or waker in self.leaders:
-            return 0
-        around = {utid, waker, *mates}
-        joined = 0
-        for mate in mates:
-            starts = self.starts.get(mate, [])
-            place = bisect_left(starts, end) - 1
-            if place < 1 or self.blocked[mate][place][1] < end:
-                continue
-            woken = self.blocked[mate][place - 1][1]
-            if woken > before and self.by_end.get((mate, woken), (None, True))[0] in around:
-                self.closing[mate, starts[place]].append(gate)
-                self.tails.append(end - starts[place])
-                joined += 1
-        return joined
+        """Number of the waker's mates that the thread waited for as well."""
+        joined = self.pools.joined(utid, waker, before, end)
+        for mate, start in joined:
+            self.closing[mate, start].append(gate)
+            self.tails.append(end - start)
+        return len(joined)
 
     def _spins(self, head: float) -> None:
         """What each spin waits for opens a gate just before it happens."""
         gate = max(self.needed, default=0)
         known = spins.found(
-            self.programs, self.acts, self.blocked, self.mates, self.duration_ns, head
+            self.programs, self.acts, self.blocked, self.pools.of, self.duration_ns, head
         )
         for spin in known:
             gate += 1

@@ -50,14 +50,14 @@ def found(
     programs: Mapping[int, Program],
     acts: Mapping[int, Sequence[Act]],
     blocked: Mapping[int, Sequence[tuple[int, int]]],
-    mates: Mapping[int, Sequence[int]],
+    pools: Mapping[int, int],
     duration_ns: int,
     head: float,
 ) -> list[Spin]:
     """The spins of all threads, in order of thread and time.
 
-    `acts`: time, kind and value of wakeups and Presents; `blocked`: waits; `mates`: threads that
-    differ in a number only, and so end together if they share jobs. Which part of a stretch
+    `acts`: time, kind and value of wakeups and Presents; `blocked`: waits; `pools`: the pool of
+    each thread, of which some end together if they share jobs. Which part of a stretch
     before the other thread acts is work is not recorded: up to the shortest time to the act.
     `head`: the share of that time that counts as work.
     """
@@ -68,7 +68,7 @@ def found(
         near[program.upid].append(utid)
     made: list[Spin] = []
     for utid, program in programs.items():
-        others = [one for one in near[program.upid] if one != utid and one not in mates[utid]]
+        others = [one for one in near[program.upid] if pools[one] != pools[utid]]
         if not others:
             continue
         for stretches in _stretches(points[utid], blocked.get(utid, ()), duration_ns):
