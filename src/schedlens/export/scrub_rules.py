@@ -37,7 +37,7 @@ _WORDS = frozenset(_decoders.KWAIT_REASON) | _listed(
     "trace_end running "
     "waiting new thread interrupt idle offline High Medium Low Utility Eco Media Deadline "
     "high medium low utility eco media deadline multimedia page_fault hard_fault disk_issue "
-    "disk_done read write flush cpu io memory"
+    "disk_done read write flush cpu io memory batch fifo rr deadline ext"
 )
 # Values of machine settings.
 _SETTINGS = _WORDS | _listed(

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 # The columns of a CPU's line in /proc/stat; user and nice already include guest time.
 _STAT = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 # The scheduling policies by number (include/uapi/linux/sched.h), with the names of chrt.
-_POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 # The files of /proc/pressure.
 _PRESSURES = ("cpu", "io", "memory", "irq")
 
@@ -136,7 +136,7 @@ def thread_row(
         "name": stat[begin:end].decode("utf-8", "replace"),
         "state": chr(fields[0][0]),
         "cpu": int(fields[36]),
-        "policy": _POLICIES.get(int(fields[38])),
+        "policy": POLICIES.get(int(fields[38])),
         "user_ns": user_ns,
         "system_ns": system_ns,
         "voluntary": _count(found.get(b"voluntary_ctxt_switches")),
@@ -147,7 +147,7 @@ def thread_row(
 
 def policy_of(stat: str) -> str | None:
     """The scheduling policy in the text of /proc/PID/stat; None for one that is not known."""
-    return _POLICIES.get(int(stat.rpartition(")")[2].split()[38]))
+    return POLICIES.get(int(stat.rpartition(")")[2].split()[38]))
 
 
 def _groups(proc: Path, threads: list[Row]) -> list[Row]:
