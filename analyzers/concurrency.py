@@ -3,10 +3,10 @@
 It is a warning if for at least 10 % of the window every online CPU was busy and a thread was ready
 (below that, bursts overlap by chance), critical from 50 %; the cost is the ready time in those
 moments. It is info if exactly one CPU was busy for at least half of the window: everything else
-then waits for one thread. Threads of SCHED_IDLE neither keep a CPU busy here nor wait: they take
-what is left. Steps of workloads are planned and not judged this way (scaling_curve reports other
-programs in them); the ready time of steps with more workers than CPUs is stated with the
-conclusion, and is no finding.
+then waits for one thread. Threads of SCHED_IDLE do not crowd a machine, because they take what is
+left: a CPU that runs one is not busy in this sense, and their ready time does not count. Steps of
+workloads are planned and not judged this way (scaling_curve reports other programs in them); the
+ready time of steps with more workers than CPUs is stated with the conclusion, and is no finding.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ SELECT
   c.trace_id,
   clipped_ns(c.ts, c.dur, w.start_ns, w.end_ns) AS dur,
   c.busy,
+  -- With threads that are left out.
+  c.all_busy,
   c.unknown,
   c.ready,
   c.some_left_out,
@@ -48,18 +50,24 @@ FROM (
       WHERE utid IN (SELECT utid FROM background)
     ),
     span AS (
-      SELECT trace_id, ts, dur, busy, unknown, ready
+      SELECT trace_id, ts, dur, busy, busy AS all_busy, unknown, ready
       FROM concurrency_slice
       WHERE trace_id IN (SELECT trace_id FROM left_out)
       UNION ALL
-      SELECT trace_id, ts, dur, -busy, 0, -ready FROM left_out
+      SELECT trace_id, ts, dur, -busy, 0, 0, -ready FROM left_out
     ),
     step AS (
-      SELECT trace_id, ts, sum(busy) AS busy, sum(unknown) AS unknown, sum(ready) AS ready
+      SELECT
+        trace_id,
+        ts,
+        sum(busy) AS busy,
+        sum(all_busy) AS all_busy,
+        sum(unknown) AS unknown,
+        sum(ready) AS ready
       FROM (
-        SELECT trace_id, ts, busy, unknown, ready FROM span
+        SELECT trace_id, ts, busy, all_busy, unknown, ready FROM span
         UNION ALL
-        SELECT trace_id, ts + dur, -busy, -unknown, -ready FROM span
+        SELECT trace_id, ts + dur, -busy, -all_busy, -unknown, -ready FROM span
       )
       GROUP BY trace_id, ts
     )
@@ -69,6 +77,7 @@ FROM (
     lead(ts) OVER sofar - ts AS dur,
     -- A slice that is left out may contain an interrupt.
     greatest(0, sum(busy) OVER sofar) AS busy,
+    sum(all_busy) OVER sofar AS all_busy,
     sum(unknown) OVER sofar AS unknown,
     greatest(0, sum(ready) OVER sofar) AS ready,
     true AS some_left_out
@@ -76,7 +85,7 @@ FROM (
   WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts)
   UNION ALL
   -- Few recordings have such threads, and these rows need no order.
-  SELECT trace_id, ts, dur, busy, unknown, ready, false
+  SELECT trace_id, ts, dur, busy, busy, unknown, ready, false
   FROM concurrency_slice
   WHERE trace_id NOT IN (SELECT trace_id FROM left_out)
 ) AS c
@@ -100,8 +109,8 @@ SELECT
   bool_or(some_left_out) AS some_left_out,
   coalesce(sum(dur) FILTER (WHERE busy >= cpus AND ready > 0), 0)::BIGINT AS crowded_ns,
   coalesce(sum(ready * dur) FILTER (WHERE busy >= cpus), 0)::BIGINT AS crowded_ready_ns,
-  coalesce(sum(dur) FILTER (WHERE busy = 1 AND unknown = 0), 0)::BIGINT AS serial_ns,
-  sum(busy * dur)::DOUBLE / nullif(sum(dur), 0) AS mean_busy
+  coalesce(sum(dur) FILTER (WHERE all_busy = 1 AND unknown = 0), 0)::BIGINT AS serial_ns,
+  sum(all_busy * dur)::DOUBLE / nullif(sum(dur), 0) AS mean_busy
 FROM ({_WINDOWED})
 JOIN trace USING (trace_id)
 LEFT JOIN run USING (trace_id)
@@ -160,9 +169,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         share = 100 * row["serial_ns"] / row["window_ns"]
         asked = scope.call("thread_summary", trace_id=row["trace_id"])
         busiest = scope.rows(
-            f"SELECT thread, tid, process, run_ns FROM ({asked}) WHERE utid NOT IN "
-            "(SELECT utid FROM scheduling_policy WHERE policy = 'idle') "
-            "ORDER BY run_ns DESC, utid LIMIT 1"
+            f"SELECT thread, tid, process, run_ns FROM ({asked}) ORDER BY run_ns DESC, utid LIMIT 1"
         )
         named = "".join(
             f"; {thread_name(found['thread'], found['tid'], found['process'])} ran longest, "
@@ -176,7 +183,6 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             detail=(
                 f"{recordings(row['label'], len(serial) - 1)}exactly one of {row['cpus']} CPUs was "
                 f"busy for {percent(share)} of the window{named}."
-                f"{_background(scope, row['trace_id'])}"
             ),
             advice=(
                 "Split the work of the threads that ran (`FROM thread_summary`) across CPUs: "

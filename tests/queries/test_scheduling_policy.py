@@ -106,6 +106,16 @@ def test_only_urgent_threads_count_as_crowded(con: duckdb.DuckDBPyConnection) ->
     assert busy == found.cost_ns
 
 
+# The other CPU works as well, if only in the background.
+def test_background_keeps_a_cpu_busy(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(
+        con, [Slice("p/A", 0, 0, 100 * MS), Slice("p/B", 1, 0, 100 * MS)], TWO, 100 * MS
+    )
+    set_policy(trace, "B", (0, "idle"))
+    intervals.build(con, [1])
+    assert plain(outcome(con, "concurrency").reason).endswith("(busy CPUs on average: 2).")
+
+
 # Each of 20 slices of B takes 4 ms in which A is ready and may use the same CPU.
 def test_background_that_runs_while_others_are_ready_is_named(
     con: duckdb.DuckDBPyConnection,

@@ -319,10 +319,13 @@ def _waiting(view: View, least: str) -> list[str]:
     reason = f", mostly because {_OBSTACLES[name]}" if total[name] else ""
     threads = view.kept(view.call("thread_summary", trace_id=view.trace_id))
     longest = max(threads, key=lambda row: (row["ready_ns"] or 0, row["utid"]), default=None)
-    who = (
-        f"; {thread_name(longest['thread'], longest['tid'], longest['process'])} waited longest, "
-        f"{least}{duration(longest['ready_ns'])}"
-        if longest and longest["ready_ns"]
-        else ""
-    )
+    who = ""
+    if longest and longest["ready_ns"]:
+        background = view.kept("SELECT utid FROM scheduling_policy WHERE policy = 'idle'")
+        is_background = {"utid": longest["utid"]} in background
+        who = (
+            f"; {thread_name(longest['thread'], longest['tid'], longest['process'])}"
+            f"{' (SCHED_IDLE)' if is_background else ''} waited longest, "
+            f"{least}{duration(longest['ready_ns'])}"
+        )
     return [f"Threads were ready for {least}{duration(total['ready_ns'])} in total{reason}{who}."]

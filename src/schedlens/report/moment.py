@@ -61,6 +61,9 @@ def _focus(view: View, finding: dict[str, Any], first: int, last: int) -> tuple[
     trace_id, utid = int(finding["trace_id"]), finding["utid"]
     if end - start <= _MOST_NS and finding["start_ns"] is not None:
         return start, end
+    kept = _kept_waiting(view, finding)
+    if kept:
+        return max(start, kept["from_ns"]), min(end, kept["to_ns"])
     if finding["kind"] in ("stutter", "longer_frames", "worker_on_path"):
         found = _longest_frame(view, trace_id, start, end)
         if found:
@@ -82,6 +85,39 @@ def _focus(view: View, finding: dict[str, Any], first: int, last: int) -> tuple[
     return start, min(end, start + _MOST_NS)
 
 
+def _kept_waiting(view: View, finding: dict[str, Any]) -> dict[str, Any] | None:
+    """For a thread that ran although more urgent ones were ready: when it did so for longest.
+
+    That is the end of one of its slices, and `utid` is the thread that then got the CPU.
+    """
+    if finding["kind"] != "higher_ready" or finding["utid"] is None:
+        return None
+    rows = view.kept(
+        f"""
+SELECT
+  urgent.utid,
+  least(ran.dur, urgent.ready_ns, {_MOST_NS}) AS dur,
+  urgent.ts - least(ran.dur, urgent.ready_ns, {_MOST_NS}) AS from_ns,
+  urgent.ts AS to_ns
+FROM sched_slice AS ran
+JOIN sched_slice AS urgent
+  ON urgent.trace_id = ran.trace_id AND urgent.cpu = ran.cpu AND urgent.ts = ran.ts + ran.dur
+JOIN trace ON trace.trace_id = ran.trace_id
+LEFT JOIN scheduling_policy AS own ON own.utid = ran.utid
+LEFT JOIN scheduling_policy AS other ON other.utid = urgent.utid
+WHERE ran.utid = {int(finding["utid"])} AND NOT urgent.is_idle AND urgent.ready_ns > 0
+  AND CASE
+    WHEN is_windows_source(trace.source) THEN urgent.priority > ran.priority
+    ELSE urgent.priority < 100 AND urgent.priority < ran.priority
+      OR own.policy = 'idle' AND other.policy IS DISTINCT FROM 'idle'
+  END
+ORDER BY dur DESC, from_ns
+LIMIT 1
+"""
+    )
+    return rows[0] if rows else None
+
+
 def _moment(view: View, finding: dict[str, Any], start: int, end: int) -> int:
     """When the thread was longest in the state that the finding is about, within a range."""
     if finding["utid"] is None:
@@ -98,6 +134,8 @@ def _moment(view: View, finding: dict[str, Any], start: int, end: int) -> int:
 
 def _is_of_running(finding: dict[str, Any]) -> bool:
     """Whether the cost is running time at the wrong place, instead of time spent waiting."""
+    if finding["kind"] in ("higher_ready", "higher_on_e_cores"):
+        return True
     judged = analyzers().get(finding["analyzer"])
     return judged is not None and judged.metric == "running"
 
@@ -126,18 +164,23 @@ def _lanes(view: View, finding: dict[str, Any], start: int, end: int) -> list[di
     }
     lanes = []
     own: Rows = []
-    if utid is not None:
+    kept = _kept_waiting(view, finding)
+    for shown in (kept["utid"] if kept else None, utid):
+        if shown is None:
+            continue
+        # The last one is the thread that the finding is about.
         own = view.rows(
-            f"SELECT {clip}, state, cpu FROM thread_state WHERE {inside} AND utid = {int(utid)} "
+            f"SELECT {clip}, state, cpu FROM thread_state WHERE {inside} AND utid = {int(shown)} "
             "ORDER BY ts"
         )
         named = view.rows(
-            f"SELECT thread, tid, upid FROM thread_with_process WHERE utid = {int(utid)}"
+            f"SELECT thread, tid, upid FROM thread_with_process WHERE utid = {int(shown)}"
         )
         name = short(named[0]["thread"] or named[0]["tid"], 14) if named else "thread"
         for row in own:
             row["key"] = _thread_key(row, types)
         lanes.append({"name": name, "spans": _drawn(own, end - start)})
+    if utid is not None:
         frames = _frame_lane(view, trace_id, start, end)
         if frames:
             lanes.insert(0, frames)
