@@ -11,6 +11,8 @@ from pathlib import Path
 
 from schedlens.machine.cgroups import Mount
 
+# A cgroup with cpu.idle has the weight of SCHED_IDLE (WEIGHT_IDLEPRIO): 0 as a weight of version 2.
+_IDLE = 3
 # `/autogroup-12 nice 0`
 _AUTOGROUP = re.compile(r"(/autogroup-\d+) nice (-?\d+)")
 
@@ -24,7 +26,7 @@ def of_cgroup(cgroup: str, hierarchies: Iterable[Mount]) -> int | None:
         return _number(scheduled.path(cgroup) / "cpu.shares")
     unified = next((mount for mount in every if mount.unified), None)
     weight = None if unified is None else _number(unified.path(cgroup) / "cpu.weight")
-    return None if weight is None else weight * 1024 // 100
+    return None if weight is None else weight * 1024 // 100 or _IDLE
 
 
 def autogroup_of(pid: int | str, proc: str) -> str | None:
