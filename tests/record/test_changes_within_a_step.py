@@ -12,9 +12,9 @@ from typing import Any
 import processors
 import pytest
 from collect_command import collect, read
-from conftest import needs_tracing
+from conftest import command, needs_tracing
 
-from schedlens.load import session_context, session_file
+from schedlens.load import session_context, session_file, store
 from schedlens.load.recording import Recording
 from schedlens.record.linux import snapshot
 from schedlens.record.linux.watch import Watch
@@ -88,6 +88,30 @@ def test_changed_policy_is_read() -> None:
     assert before["policy"] == "other"
     # The affinity of the thread did not change.
     assert row["cpus_allowed"] == before["cpus_allowed"]
+
+
+# A command ends before all threads had their turn, and only its first 25 ms are missing.
+def test_command_that_sets_its_own_affinity_and_policy_is_read(tmp_path: Path) -> None:
+    needs_tracing()
+    cpu = max(os.sched_getaffinity(0))
+    script = (
+        "import os, time; os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)); "
+        f"os.sched_setaffinity(0, {{{cpu}}}); "
+        "[None for _ in iter(lambda: time.process_time() < 0.2, False)]"
+    )
+    done = collect("-o", str(tmp_path / "s"), "--", sys.executable, "-c", script)
+    assert done.returncode == 0, done.stderr
+    command("analyze", str(tmp_path / "s"), "--no-report", check=False)
+    with store.open_database(tmp_path / "s") as con:
+        [(utid, policy)] = con.execute(
+            "SELECT utid, policy FROM thread JOIN scheduling_policy USING (utid) WHERE tid = "
+            "(SELECT value::BIGINT FROM machine_setting WHERE key = 'command_pid')"
+        ).fetchall()
+        spells = con.execute(
+            "SELECT cpus FROM affinity_spell WHERE utid = ? ORDER BY from_ns", [utid]
+        ).fetchall()
+    assert policy == "idle"
+    assert spells[-1] == ([cpu],)
 
 
 def test_autogroup_of_new_process_is_read_again() -> None:

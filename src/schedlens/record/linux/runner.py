@@ -175,7 +175,8 @@ class Runner:
                 begin = snapshot.take("begin")
                 code = None
                 # Cells of an experiment are timed, so nothing else may run alongside them.
-                watch = Watch(begin) if step.cell is None else None
+                own = command.pid if command else None
+                watch = Watch(begin, own) if step.cell is None else None
                 try:
                     with watch or contextlib.nullcontext():
                         if service:

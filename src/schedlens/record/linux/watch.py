@@ -40,8 +40,12 @@ _KERNEL_PARENT = 2
 class Watch:
     """Reads /proc and the cgroups in its own thread, from `start` to `stop`."""
 
-    def __init__(self, begin: Row, proc: Path = Path("/proc")) -> None:
-        """`begin` is the snapshot at the start of the step; only differences to it are kept."""
+    def __init__(self, begin: Row, command: int | None = None, proc: Path = Path("/proc")) -> None:
+        """`begin` is the snapshot at the start of the step; only differences to it are kept.
+
+        `command` is the process that becomes the recorded command afterwards, and may then set its
+        affinity and policy as a new one does (`taskset`, `chrt`).
+        """
         self._proc = os.fspath(proc)
         self._threads: dict[int, _Thread] = {}
         self._masks: dict[str, list[int]] = {}
@@ -58,7 +62,12 @@ class Watch:
         except OSError:
             text = ""
         self._hierarchies = cgroups.mounts(text)
-        self._young: dict[int, _Thread] = {}
+        now = time.monotonic_ns()
+        self._young = {
+            tid: thread for tid, thread in self._threads.items() if thread.pid == command
+        }
+        for thread in self._young.values():
+            thread.born_ns = thread.next_ns = now
         self._pids = {row["pid"] for row in begin["threads"]}
         self._kernel: set[int] = set()
         self._turn: list[int] = []
