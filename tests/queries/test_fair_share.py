@@ -7,10 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
-from judged import outcome, plain
-
-from schedlens.ask import judging
-from schedlens.ask.findings import Finding, Scope
+from judged import judged, outcome, plain
 
 MS = 1_000_000
 ONE = [Cpu(0, 0)]
@@ -21,10 +18,6 @@ TWO = [Cpu(0, 0), Cpu(1, 1)]
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
         yield database
-
-
-def judged(con: duckdb.DuckDBPyConnection, name: str = "thread_summary") -> list[Finding]:
-    return judging.judge_all(Scope(con), only=[name]).findings
 
 
 def turns(priorities: dict[str, int], shares: dict[str, int], rounds: int) -> list[Slice]:
@@ -82,7 +75,7 @@ def test_weight_is_that_of_the_nice_level_of_most_running_time(
 # The same turns at equal weight: N got 20 of the 40 ms of its share.
 def test_thread_with_half_its_share_is_a_warning(con: duckdb.DuckDBPyConnection) -> None:
     DrawnTrace(con, turns({"A": 120, "N": 120}, {"A": 6, "N": 2}, 10), ONE, 80 * MS)
-    (found,) = judged(con)
+    (found,) = judged(con, "thread_summary")
     assert (found.severity, found.cost_ns, found.cost_pct) == ("warning", 20 * MS, 25.0)
     assert "60 ms in total, 20 ms more than fair sharing explains" in plain(found.detail)
 
@@ -94,7 +87,7 @@ def test_ready_time_with_enough_cpus_is_all_excess(con: duckdb.DuckDBPyConnectio
         "SELECT thread, crowded_ready_ns, excess_ready_ns FROM fair_share ORDER BY thread"
     ).fetchall()
     assert rows == [("A", 0, 40 * MS), ("B", 0, 40 * MS)]
-    assert [f.severity for f in judged(con)] == ["critical", "critical"]
+    assert [f.severity for f in judged(con, "thread_summary")] == ["critical", "critical"]
 
 
 def test_ready_time_next_to_a_gap_is_not_judged(con: duckdb.DuckDBPyConnection) -> None:
@@ -104,10 +97,10 @@ def test_ready_time_next_to_a_gap_is_not_judged(con: duckdb.DuckDBPyConnection) 
         TWO,
         80 * MS,
     )  # fmt: skip
-    assert [(f.severity, f.bound) for f in judged(con)] == [("critical", "exact")]
+    assert [(f.severity, f.bound) for f in judged(con, "thread_summary")] == [("critical", "exact")]
     # Records of the other CPU are missing: the thread may have run there meanwhile.
     trace.add("loss", cpu=1, start_ns=20 * MS, end_ns=21 * MS, signalled_by="x")
-    (found,) = judged(con)
+    (found,) = judged(con, "thread_summary")
     assert (found.severity, found.bound) == ("info", "at_least")
     assert "was ready for up to 2 ms at a time" in plain(found.detail)
     assert "at least 42 ms" in plain(found.title)
@@ -120,12 +113,12 @@ def test_findings_of_other_programs_are_info_and_come_last(con: duckdb.DuckDBPyC
          Slice("cmd/C", 1, 60 * MS, MS, ready=30 * MS)],
         TWO, 80 * MS,
     )  # fmt: skip
-    assert [(f.utid, f.severity) for f in judged(con)] == [
+    assert [(f.utid, f.severity) for f in judged(con, "thread_summary")] == [
         (trace.utid("other/O"), "critical"), (trace.utid("cmd/C"), "critical"),
     ]  # fmt: skip
     pid = con.execute("SELECT pid FROM process WHERE name = 'cmd'").fetchall()[0][0]
     trace.add("machine_setting", key="command_pid", value=str(pid))
-    assert [(f.utid, f.severity) for f in judged(con)] == [
+    assert [(f.utid, f.severity) for f in judged(con, "thread_summary")] == [
         (trace.utid("cmd/C"), "critical"), (trace.utid("other/O"), "info"),
     ]  # fmt: skip
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
-from judged import outcome, plain
+from judged import judged, outcome, plain
 
-from schedlens.ask import judging
-from schedlens.ask.findings import Finding, Scope
 from schedlens.load import intervals
 
 MS = 1_000_000
@@ -22,10 +20,6 @@ TWO = [Cpu(0, 0), Cpu(1, 1)]
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with drawn_database() as database:
         yield database
-
-
-def judged(con: duckdb.DuckDBPyConnection, name: str) -> list[Finding]:
-    return judging.judge_all(Scope(con), only=[name]).findings
 
 
 def turns(names: str, rounds: int, cpu: int = 0) -> list[Slice]:

@@ -61,9 +61,9 @@ def _focus(view: View, finding: dict[str, Any], first: int, last: int) -> tuple[
     trace_id, utid = int(finding["trace_id"]), finding["utid"]
     if end - start <= _MOST_NS and finding["start_ns"] is not None:
         return start, end
-    kept = _kept_waiting(view, finding)
-    if kept:
-        return max(start, kept["from_ns"]), min(end, kept["to_ns"])
+    delayed = _longest_delay(view, finding)
+    if delayed:
+        return max(start, delayed["from_ns"]), min(end, delayed["to_ns"])
     if finding["kind"] in ("stutter", "longer_frames", "worker_on_path"):
         found = _longest_frame(view, trace_id, start, end)
         if found:
@@ -85,10 +85,11 @@ def _focus(view: View, finding: dict[str, Any], first: int, last: int) -> tuple[
     return start, min(end, start + _MOST_NS)
 
 
-def _kept_waiting(view: View, finding: dict[str, Any]) -> dict[str, Any] | None:
-    """For a thread that ran although more urgent ones were ready: when it did so for longest.
+def _longest_delay(view: View, finding: dict[str, Any]) -> dict[str, Any] | None:
+    """When a thread ran for longest although a more urgent one was ready, and that one, `utid`.
 
-    That is the end of one of its slices, and `utid` is the thread that then got the CPU.
+    That is the end of a slice of the finding's thread, after which the other one got the CPU. None
+    for findings of other kinds.
     """
     if finding["kind"] != "higher_ready" or finding["utid"] is None:
         return None
@@ -162,25 +163,29 @@ def _lanes(view: View, finding: dict[str, Any], start: int, end: int) -> list[di
         for row in view.kept(view.call("topology"))
         if row["trace_id"] == trace_id
     }
-    lanes = []
-    own: Rows = []
-    kept = _kept_waiting(view, finding)
-    for shown in (kept["utid"] if kept else None, utid):
-        if shown is None:
-            continue
-        # The last one is the thread that the finding is about.
-        own = view.rows(
-            f"SELECT {clip}, state, cpu FROM thread_state WHERE {inside} AND utid = {int(shown)} "
+
+    def states_of(thread: int) -> Rows:
+        found = view.rows(
+            f"SELECT {clip}, state, cpu FROM thread_state WHERE {inside} AND utid = {thread} "
             "ORDER BY ts"
         )
-        named = view.rows(
-            f"SELECT thread, tid, upid FROM thread_with_process WHERE utid = {int(shown)}"
-        )
-        name = short(named[0]["thread"] or named[0]["tid"], 14) if named else "thread"
-        for row in own:
+        for row in found:
             row["key"] = _thread_key(row, types)
-        lanes.append({"name": name, "spans": _drawn(own, end - start)})
+        return found
+
+    def lane_of(thread: int, states: Rows) -> dict[str, Any]:
+        named = view.rows(f"SELECT thread, tid FROM thread_with_process WHERE utid = {thread}")
+        name = short(named[0]["thread"] or named[0]["tid"], 14) if named else "thread"
+        return {"name": name, "spans": _drawn(states, end - start)}
+
+    lanes = []
+    own: Rows = []
+    delayed = _longest_delay(view, finding)
+    if delayed:
+        lanes.append(lane_of(delayed["utid"], states_of(delayed["utid"])))
     if utid is not None:
+        own = states_of(int(utid))
+        lanes.append(lane_of(int(utid), own))
         frames = _frame_lane(view, trace_id, start, end)
         if frames:
             lanes.insert(0, frames)
