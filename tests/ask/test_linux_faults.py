@@ -29,6 +29,11 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
+    """The rows of a query."""
+    return lines(command("schedlens", "sql", "--json", str(folder), sql).stdout)
+
+
 def found(folder: Path, analyzer: str, *asked: str) -> list[Finding]:
     """Records with these arguments and returns the findings of one analyzer."""
     needs_tracing()
@@ -52,13 +57,11 @@ def test_spinning_hand_off_is_a_chain(workload: str, tmp_path: Path) -> None:
     )  # fmt: skip
     # If no other CPU was idle meanwhile, the chain is not reported.
     assert {row["kind"] for row in rows} <= {"serialized", "no_other_cpu_allowed"}
-    rows = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT hand_offs, len(utids) AS threads, slice_ns FROM quantum_end_chain "
-            "ORDER BY hand_offs DESC LIMIT 1",
-        ).stdout
-    )  # fmt: skip
+    rows = asked(
+        tmp_path / "s",
+        "SELECT hand_offs, len(utids) AS threads, slice_ns FROM quantum_end_chain "
+        "ORDER BY hand_offs DESC LIMIT 1",
+    )
     (chain,) = rows
     # A second of slices of a few ms each; other programs may split it.
     assert chain["hand_offs"] >= 3
@@ -84,13 +87,11 @@ def test_programs_in_the_background_are_no_crowd(tmp_path: Path) -> None:
         str(PROGRAM), "crowd",
     )  # fmt: skip
     assert [row for row in rows if row["kind"] == "all_cpus_busy"] == []
-    known = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT policy, weight, fair_ready_ns FROM fair_share "
-            "LEFT JOIN scheduling_policy USING (utid) WHERE thread = 'crowd'",
-        ).stdout
-    )  # fmt: skip
+    known = asked(
+        tmp_path / "s",
+        "SELECT policy, weight, fair_ready_ns FROM fair_share "
+        "LEFT JOIN scheduling_policy USING (utid) WHERE thread = 'crowd'",
+    )
     assert len(known) == 3 * (os.cpu_count() or 1)
     assert {(row["policy"], row["weight"]) for row in known} == {("idle", 3)}
 
@@ -103,12 +104,10 @@ def test_starved_program_is_named(tmp_path: Path) -> None:
     ((passed_ns, ran_ns),) = [
         (int(passed), int(ran)) for name, passed, ran in clocks if name == "starved"
     ]
-    (row,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT run_ns, ready_ns, unknown_ns FROM thread_summary WHERE thread = 'starved'",
-        ).stdout
-    )  # fmt: skip
+    (row,) = asked(
+        tmp_path / "s",
+        "SELECT run_ns, ready_ns, unknown_ns FROM thread_summary WHERE thread = 'starved'",
+    )
     # By its own clocks it was ready whenever it did not run. It starts and ends outside the step.
     margin_ns = 50_000_000
     assert ran_ns - 2_000_000 <= row["run_ns"] <= ran_ns + margin_ns
@@ -129,13 +128,11 @@ def test_reports_more_hand_off_pairs_than_cpus(workload: str, tmp_path: Path) ->
     assert first["severity"] in ("warning", "critical")
     assert first["kind"] == "all_cpus_busy"
     assert first["cost_pct"] >= 30.0
-    (row,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT count(*) AS threads, sum(run_ns)::BIGINT AS run_ns, "
-            "sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary WHERE thread LIKE 'queue-%'",
-        ).stdout
-    )  # fmt: skip
+    (row,) = asked(
+        tmp_path / "s",
+        "SELECT count(*) AS threads, sum(run_ns)::BIGINT AS run_ns, "
+        "sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary WHERE thread LIKE 'queue-%'",
+    )
     assert row["threads"] == int(threads)
     # Four pairs per CPU: while one thread runs, several others could.
     assert row["ready_ns"] >= row["run_ns"]
@@ -157,15 +154,13 @@ def test_nice_thread_with_its_fair_share_is_not_reported(tmp_path: Path) -> None
     stolen_ns += stolen()
     # Nice 5 runs although nice 0 is ready: its weight, 335 against 1024, entitles it to.
     assert not [row for row in rows if "background" in row["detail"] or "urgent" in row["detail"]]
-    (row,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT sum(run_ns)::BIGINT AS all_ns, "
-            "sum(higher_ready_ns) FILTER (WHERE priority = 125)::BIGINT AS ready_ns, "
-            "(SELECT max(weight) FROM fair_share WHERE thread = 'background') AS weight "
-            "FROM background_running WHERE thread = 'background'",
-        ).stdout
-    )  # fmt: skip
+    (row,) = asked(
+        tmp_path / "s",
+        "SELECT sum(run_ns)::BIGINT AS all_ns, "
+        "sum(higher_ready_ns) FILTER (WHERE priority = 125)::BIGINT AS ready_ns, "
+        "(SELECT max(weight) FROM fair_share WHERE thread = 'background') AS weight "
+        "FROM background_running WHERE thread = 'background'",
+    )
     # Its own clock: all that it ran, from its fork to what it printed.
     clock_ns = int(said.read_text().split()[1])
     # The host takes the CPU away within a slice, and the thread's clock then stands still.
@@ -236,13 +231,11 @@ def test_throttled_cgroup_is_found(tmp_path: Path) -> None:
     assert finding["severity"] == "critical"
     assert finding["kind"] == "quota"
     assert f"/{name} throttled its threads for" in finding["detail"]
-    (row,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT quota_cpus, used_cpus, step_ns, throttled_ns, throttled_periods, threads, "
-            f"ready_ns, ready_throttled_ns FROM throttled_cgroup WHERE cgroup LIKE '%/{name}'",
-        ).stdout
-    )  # fmt: skip
+    (row,) = asked(
+        tmp_path / "s",
+        "SELECT quota_cpus, used_cpus, step_ns, throttled_ns, throttled_periods, threads, "
+        f"ready_ns, ready_throttled_ns FROM throttled_cgroup WHERE cgroup LIKE '%/{name}'",
+    )
     assert row["quota_cpus"] == pytest.approx(0.05)
     # Version 1 may count the time in another hierarchy, without this cgroup. A CPU takes a slice of
     # the quota at a time, so a period may grant a little more.
@@ -257,12 +250,10 @@ def test_throttled_cgroup_is_found(tmp_path: Path) -> None:
     assert row["step_ns"] <= row["ready_ns"] <= 2 * row["step_ns"]
     assert row["ready_throttled_ns"] <= row["ready_ns"]
     assert finding["cost_ns"] == (row["ready_throttled_ns"] or row["throttled_ns"])
-    (idle,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT min(idle_ns / step_ns) AS share FROM steal",
-        ).stdout
-    )  # fmt: skip
+    (idle,) = asked(
+        tmp_path / "s",
+        "SELECT min(idle_ns / step_ns) AS share FROM steal",
+    )
     if idle["share"] >= 0.5:
         # If every CPU is busy too, that is the reason.
         assert row["ready_throttled_ns"] >= 0.7 * row["step_ns"]
@@ -282,13 +273,11 @@ def test_quota_of_cgroup_entered_during_the_step_is_found(fault: str, tmp_path: 
     assert done.returncode == 0, done.stderr
     output = command("analyze", str(folder), "--no-report", "--json", check=False)
     assert output.returncode in (0, 1), output.stderr
-    (row,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(folder),
-            "SELECT quota_cpus, step_ns, is_complete, throttled_ns, throttled_periods, threads "
-            f"FROM throttled_cgroup WHERE cgroup LIKE '%/{group.name}'",
-        ).stdout
-    )  # fmt: skip
+    (row,) = asked(
+        folder,
+        "SELECT quota_cpus, step_ns, is_complete, throttled_ns, throttled_periods, threads "
+        f"FROM throttled_cgroup WHERE cgroup LIKE '%/{group.name}'",
+    )
     assert row["quota_cpus"] == pytest.approx(0.05)
     assert row["is_complete"] == (fault == "quota")
     assert row["threads"] == 2
@@ -320,32 +309,26 @@ def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
     spinner = f"{sys.executable} -c 'import time; t = time.time() + 4\nwhile time.time() < t: pass'"
     script = f"taskset -c {cpus[1]} {spinner} & taskset -c {cpus[1]} {spinner} & wait"
     findings = found(tmp_path / "s", "ready_obstacle", "--", "sh", "-c", script)
-    (idle,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            f"SELECT idle_ns / step_ns AS share FROM steal WHERE cpu = {cpus[0]}",
-        ).stdout
-    )  # fmt: skip
-    (row,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT count(*) AS threads, sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary "
-            "JOIN affinity USING (utid) WHERE source = 'reading' AND valid_from_ns IS NULL "
-            f"AND affinity.cpus = [{cpus[1]}] AND ready_ns > 1000000000",
-        ).stdout
-    )  # fmt: skip
+    (idle,) = asked(
+        tmp_path / "s",
+        f"SELECT idle_ns / step_ns AS share FROM steal WHERE cpu = {cpus[0]}",
+    )
+    (row,) = asked(
+        tmp_path / "s",
+        "SELECT count(*) AS threads, sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary "
+        "JOIN affinity USING (utid) WHERE source = 'reading' AND valid_from_ns IS NULL "
+        f"AND affinity.cpus = [{cpus[1]}] AND ready_ns > 1000000000",
+    )
     # Each waits while the other runs.
     assert row["threads"] == 2
     if idle["share"] < 0.5:
         pytest.skip(f"other programs kept CPU {cpus[0]} busy: it was idle {idle['share']:.0%}")
     (finding,) = [finding for finding in findings if finding["kind"] == "affinity_wait"]
     assert finding["severity"] == "critical"
-    (waited,) = lines(
-        command(
-            "schedlens", "sql", "--json", str(tmp_path / "s"),
-            "SELECT sum(outside_idle_ns)::BIGINT AS ns FROM affinity_wait WHERE ready_ns > 1e9",
-        ).stdout
-    )  # fmt: skip
+    (waited,) = asked(
+        tmp_path / "s",
+        "SELECT sum(outside_idle_ns)::BIGINT AS ns FROM affinity_wait WHERE ready_ns > 1e9",
+    )
     assert 0.4 * row["ready_ns"] <= waited["ns"] <= row["ready_ns"]
     assert finding["cost_ns"] >= waited["ns"]
 
@@ -376,18 +359,19 @@ def test_services_and_containers_have_the_time_of_their_processes(tmp_path: Path
         found(tmp_path / "s", "concurrency", "--seconds", "1")
         most = [schedstat_ns(pid) - ns for pid, ns in zip(pids, before, strict=True)]
 
-    def asked(sql: str) -> list[dict[str, Any]]:
-        return lines(command("schedlens", "sql", "--json", str(tmp_path / "s"), sql).stdout)
-
-    service = asked(f"FROM group_summary(p_by := 'service') WHERE name = '{names[0]}'")
-    inside = asked(f"FROM group_summary(p_by := 'container') WHERE name = '{container[:12]}'")
+    session = tmp_path / "s"
+    service = asked(session, f"FROM group_summary(p_by := 'service') WHERE name = '{names[0]}'")
+    inside = asked(
+        session, f"FROM group_summary(p_by := 'container') WHERE name = '{container[:12]}'"
+    )
     for (row,), limit in zip((service, inside), most, strict=True):
         assert (row["processes"], row["threads"]) == (1, 1)
         # The window is shorter than the time between the two readings of the test.
         assert 200_000_000 <= row["run_ns"] <= limit
     (thread,) = asked(
+        session,
         f"SELECT pid, thread, container, run_ns FROM thread_summary(p_process := "
-        f"'container:{container[:12]}')"
+        f"'container:{container[:12]}')",
     )
     assert thread == {
         "pid": pids[1], "thread": "limited", "container": container[:12],
