@@ -193,6 +193,11 @@ impl Index {
                 && let Some(found) = record::at(bytes, position)
             {
                 let start = position as u64;
+                if found.kind == record::LOST {
+                    // Its time may be later than that of the record after it, and its gap is known.
+                    position += found.length;
+                    continue;
+                }
                 let ts = place(events, &found).map(|placed| placed.ts);
                 if let Some(ts) = ts.filter(|ts| *ts >= until) {
                     span.start = start;
@@ -258,7 +263,7 @@ impl Index {
         }
     }
 
-    /// The ends of a lane, if it has at least three records with times.
+    /// The ends of a lane, if it has at least three records with times besides LOST.
     fn ends<'a>(
         &self,
         events: &Events,
@@ -276,7 +281,8 @@ impl Index {
                 && first.len() < 3
                 && let Some(found) = record::at(data(span.segment), position)
             {
-                first.extend(place(events, &found).map(|placed| placed.ts));
+                let is_lost = found.kind == record::LOST;
+                first.extend(place(events, &found).filter(|_| !is_lost).map(|placed| placed.ts));
                 position += found.length;
             }
         }

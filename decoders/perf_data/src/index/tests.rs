@@ -54,19 +54,35 @@ fn events() -> Events {
     Events::new(vec![Attr::read(&attr).expect("an event")]).expect("times")
 }
 
+/// `PERF_RECORD_LOST`: id, count, then time and CPU.
+fn lost(ts: u64) -> Vec<u8> {
+    let mut bytes = record::LOST.to_le_bytes().to_vec();
+    bytes.extend([0, 0, 40, 0]);
+    for word in [0, 7, ts, 0] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes
+}
+
 #[test]
 fn lane_begins_with_its_earliest_record_and_not_with_a_later_lost_record() {
-    // `PERF_RECORD_LOST`: id, count, then time and CPU.
-    let mut lost = record::LOST.to_le_bytes().to_vec();
-    lost.extend([0, 0, 40, 0]);
-    for word in [0, 7, 2_000, 0_u64] {
-        lost.extend(word.to_le_bytes());
-    }
-    let data = [lost, sample(1_000), sample(3_000)].concat();
+    let data = [lost(2_000), sample(1_000), sample(3_000)].concat();
     let (mut index, mut problems) = (Index::default(), Problems::default());
     index.add(&events(), (0, "data", &data), (0, Pages::new(&NO_FILE)), &mut problems, |_, _| {});
     let lanes: Vec<_> = index.lanes.iter().map(|lane| (lane.first, lane.last)).collect();
     assert_eq!(lanes, [(1_000, 3_000)]);
+}
+
+#[test]
+fn lane_whose_impossible_first_record_is_left_out_does_not_begin_with_a_later_lost_record() {
+    const HOUR: u64 = 3_600_000_000_000;
+    let late = [lost(HOUR + 2_000), sample(HOUR + 1_000), sample(HOUR + 3_000)].concat();
+    let data = [sample(1_000), late, sample(HOUR + 4_000)].concat();
+    let (events, mut index, mut problems) = (events(), Index::default(), Problems::default());
+    index.add(&events, (0, "data", &data), (0, Pages::new(&NO_FILE)), &mut problems, |_, _| {});
+    index.leave_out(&events, |_| &data, &mut problems);
+    assert_eq!((index.first, index.last), (Some(HOUR + 1_000), Some(HOUR + 4_000)));
+    assert!(index.gaps.contains(&gap(None, Some(HOUR + 1_000))), "{:?}", index.gaps);
 }
 
 #[test]
