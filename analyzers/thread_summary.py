@@ -4,8 +4,9 @@ The cost is the ready time beyond fair sharing (`fair_share`): while more thread
 CPUs are online, each must wait for its turn. A thread is reported if it was ready for 1 ms at a
 time and the excess is 10 % of its running and ready time; a warning needs 4 ms at a time and an
 excess of 25 % and of 1 % of the window; critical needs 16.7 ms (a frame at 60 Hz) and an excess of
-10 % of the window while there were CPUs for all runnable threads: sharing between groups of threads
-(cgroups, autogroup) explains none of that. Ready time that a quota, a rate control or a used-up
+10 % of the window while there were CPUs for all runnable threads. Linux shares between groups of
+threads (cgroups, autogroups) first: where they were not recorded, only ready time while there were
+CPUs for all decides the severity. Ready time that a quota, a rate control or a used-up
 deadline runtime explains is left out (throttled_cgroup and real_time judge it), and so is the time
 in which the thread's CPU left its idle state (ready_obstacle judges it). Where other
 programs were not recorded, what is fair is unknown, and the finding is info. Ready times that lost
@@ -99,6 +100,11 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         "t.ready_ns - coalesce(f.crowded_ready_ns, 0) AS uncrowded_ns, "
         "w.start_ns, w.end_ns, w.dur_ns, trace.label, "
         "is_windows_source(trace.source) AS is_windows, "
+        # `collect` reads the groups; a recording of perf alone may contain cgroups.
+        "is_tracepoint_source(trace.source) "
+        "AND trace.trace_id NOT IN (SELECT trace_id FROM machine_setting "
+        "WHERE key IN ('autogroup', 'cpu_shares')) "
+        "AND trace.trace_id NOT IN (SELECT trace_id FROM thread_cgroup) AS groups_unknown, "
         "run.workload IS NOT NULL AS beside_workload, "
         "EXISTS (SELECT 1 FROM recorded_kind AS k WHERE k.trace_id = t.trace_id "
         "AND k.kind = 'all_threads' AND NOT k.recorded) AS own_only, "
@@ -133,6 +139,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
                 f"{thread_name(row['thread'], row['tid'], row['process'])} was ready for up to "
                 f"{duration(row['ready_max_ns'])} at a time before it got a CPU, "
                 f"{duration(row['ready_ns'])} {_of_window(row)}{_unfair(row)}."
+                f"{_by_groups(row)}"
                 f"{and_more(row['others_like_it'])}"
             ),
             advice=(
@@ -202,14 +209,28 @@ def _unfair(row: dict[str, Any]) -> str:
     return f", {duration(_excess(row))} more than {' and '.join(causes)} {explain}"
 
 
+def _unasked(row: dict[str, Any]) -> int:
+    """Excess while CPUs sufficed for all: no rule of sharing asked the thread to wait."""
+    return int(min(_excess(row), row["uncrowded_ns"]))
+
+
+def _by_groups(row: dict[str, Any]) -> str:
+    """What groups that were not recorded may explain."""
+    open_ns = _excess(row) - _unasked(row)
+    if not row["groups_unknown"] or open_ns <= 0:
+        return ""
+    part = "that" if _unasked(row) <= 0 else f"{duration(open_ns)} of that"
+    return f" Sharing between cgroups or autogroups, which were not recorded, may explain {part}."
+
+
 def _severity(row: dict[str, Any]) -> Severity:
     longest, active = row["ready_max_ns"], row["run_ns"] + row["ready_ns"]
-    of_window = 100 * _excess(row) / row["dur_ns"] if row["dur_ns"] else 0.0
-    unfair = 100 * _excess(row) >= EXCESS_PCT * active
+    unasked = _unasked(row)
+    sure = unasked if row["groups_unknown"] else _excess(row)
+    of_window = 100 * sure / row["dur_ns"] if row["dur_ns"] else 0.0
+    unfair = 100 * sure >= EXCESS_PCT * active
     if row["own_only"] or longest < WARNING_NS or of_window < WINDOW_PCT or not unfair:
         return "info"
-    # Where CPUs sufficed for all, no rule of sharing asked it to wait.
-    unasked = min(_excess(row), row["uncrowded_ns"])
     if (
         longest >= CRITICAL_NS
         and 100 * unasked >= EXCESS_PCT * active

@@ -23,3 +23,12 @@ COMMENT ON MACRO is_windows_source IS
 CREATE MACRO is_tracepoint_source(source) AS source IN ('perf', 'trace_cmd', 'perf_script');
 COMMENT ON MACRO is_tracepoint_source IS
   'Whether a value of trace.source means that the rows are tracepoints of Linux, with its numbers for priorities and states.';
+
+CREATE MACRO nice_weight(nice) AS [
+  88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
+  9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
+  1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
+  110, 87, 70, 56, 45, 36, 29, 23, 18, 15
+][least(greatest(nice, -20), 19) + 21];
+COMMENT ON MACRO nice_weight IS
+  'Weight of a nice value of Linux among the threads or groups around it (sched_prio_to_weight).';

@@ -35,12 +35,7 @@ SELECT
     WHEN known.policy = 'idle' THEN 3
     WHEN level.priority IS NULL THEN CASE WHEN known.policy IN ('fifo', 'rr', 'deadline') THEN 0
       ELSE 1024 END
-    ELSE [
-      88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
-      9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,
-      1024, 820, 655, 526, 423, 335, 272, 215, 172, 137,
-      110, 87, 70, 56, 45, 36, 29, 23, 18, 15
-    ][least(level.priority, 139) - 99]
+    ELSE nice_weight(level.priority - 120)
   END AS weight,
   -- True: nothing shows whether it shares at all.
   is_tracepoint_source(machine.source) AND level.priority IS NULL

@@ -226,7 +226,7 @@ def sweep(trace_id: int, facts: Mapping[str, Any], inputs: Mapping[str, Any]) ->
 def summarize(
     trace_id: int,
     window: tuple[int, int],
-    cpus: int | None,
+    machine: tuple[int | None, list[tuple[int, float]]],
     weights: pa.RecordBatchReader,
     groups: pa.RecordBatchReader,
     runnable: pa.RecordBatchReader,

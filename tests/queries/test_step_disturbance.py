@@ -153,6 +153,8 @@ def test_own_threads_of_a_workload_are_not_judged_one_by_one(
     assert found[0].detail.startswith("In drawn-1, ")
     assert found[0].detail.endswith("There is 1 more like it.")
     con.execute("DELETE FROM run_worker; DELETE FROM run")
+    # All threads are known to share as one group.
+    con.execute("INSERT INTO machine_setting SELECT trace_id, 'autogroup', '0' FROM trace")
     found = _judge(con, "thread_summary")
     # W0 was ready for 5 ms, 0.5 ms beyond its share.
     assert [(f.severity, f.cost_ns) for f in found] == [

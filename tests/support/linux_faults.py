@@ -24,18 +24,24 @@ def spin(seconds: float) -> None:
         pass
 
 
-def crowd() -> None:
-    """Three busy processes for each CPU."""
+def crowd(name: str = "crowd") -> None:
+    """Three busy processes of this name for each CPU."""
     children = []
     for _ in range(3 * (os.cpu_count() or 1)):
         child = os.fork()
         if not child:
-            named("crowd")
+            named(name)
             spin(SECONDS)
             os._exit(0)
         children.append(child)
     for child in children:
         os.waitpid(child, 0)
+
+
+def one() -> None:
+    """A busy process."""
+    named("one")
+    spin(SECONDS)
 
 
 def background() -> None:
@@ -157,4 +163,4 @@ if __name__ == "__main__":
     elif fault == "limited":
         limited(sys.argv[2])
     else:
-        {"background": background, "crowd": crowd, "hog": hog}[fault]()
+        {"background": background, "crowd": crowd, "hog": hog, "one": one}[fault]()

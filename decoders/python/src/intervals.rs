@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use schedlens_schedule::intervals::{
-    Batches, Facts, Inputs, IntervalError, Intervals, RunnableInputs, Window,
+    Batches, Facts, Group, Inputs, IntervalError, Intervals, RunnableInputs, Window,
     critical_path as walk, summarize as summaries_of,
 };
 
@@ -100,20 +100,24 @@ fn critical_path(
 
 /// The summary tables of one recording that have rows, as a list of `(table, RecordBatch)`.
 ///
-/// `window` is (start, end) in ns; `cpus` the number of CPUs online, None if unknown; `weights` a
-/// `RecordBatchReader` of utid, weight, is_unclear; `groups` one of utid, pool, process; `runnable`
-/// one of ts, dur, utid, is_ready, by rising ts. Raises `ValueError` if a stream is invalid.
+/// `window` is (start, end) in ns; `machine` the number of CPUs online, None if unknown, and the
+/// (parent, weight) of each group in which threads share them, counted from 1: 0 is the root;
+/// `weights` a `RecordBatchReader` of utid, weight, is_unclear, group; `groups` one of utid, pool,
+/// process; `runnable` one of ts, dur, utid, is_ready, by rising ts. Raises `ValueError` if a stream
+/// is invalid.
 #[pyfunction]
 fn summarize(
     py: Python<'_>,
     trace_id: i64,
     window: (i64, i64),
-    cpus: Option<i64>,
+    machine: (Option<i64>, Vec<(usize, f64)>),
     weights: PyArrowType<RecordBatchStreamReader>,
     groups: PyArrowType<RecordBatchStreamReader>,
     runnable: PyArrowType<RecordBatchStreamReader>,
 ) -> PyResult<Vec<(&'static str, PyArrowType<RecordBatch>)>> {
+    let (cpus, sharing) = machine;
     let inputs = RunnableInputs {
+        sharing: sharing.into_iter().map(|(parent, weight)| Group { parent, weight }).collect(),
         weights: Box::new(weights.0),
         groups: Box::new(groups.0),
         runnable: Box::new(runnable.0),

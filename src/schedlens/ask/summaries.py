@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 
 import duckdb
+import pyarrow as pa
 
 from schedlens import _decoders
+from schedlens.load import sharing_groups
 from schedlens.load.intervals import MIN_IDLE_NS
 
 _BATCH = 1 << 17
@@ -72,8 +74,11 @@ def _summarize(con: duckdb.DuckDBPyConnection, trace_id: int, window: tuple[int,
     own = {"trace_id": trace_id}
     found = con.execute("SELECT any_value(cpus) FROM share_weight(p_trace_id := $trace_id)", own)
     (cpus,) = found.fetchall()[0]
+    sharing = sharing_groups.read(con, trace_id)
+    weights = con.sql(_WEIGHTS, params=own).to_arrow_table()
+    places = [sharing.of_thread.get(utid, 0) for utid in weights["utid"].to_pylist()]
+    weights = weights.append_column("group", pa.array(places, pa.int32()))
     inputs = (
-        (_WEIGHTS, own),
         (_GROUPS, {**own, "least": LEAST_WORKERS}),
         (_RUNNABLE, own),
     )
@@ -83,7 +88,10 @@ def _summarize(con: duckdb.DuckDBPyConnection, trace_id: int, window: tuple[int,
             # A stream blocks its connection, so each one has its own cursor.
             cursor = cursors.enter_context(contextlib.closing(con.cursor()))
             streams.append(cursor.sql(sql, params=parameters).to_arrow_reader(_BATCH))
-        summaries = _decoders.summarize(trace_id, window, cpus, *streams)
+        groups = [(group.parent or 0, group.weight) for group in sharing.groups[1:]]
+        summaries = _decoders.summarize(
+            trace_id, window, (cpus, groups), weights.to_reader(), *streams
+        )
     for table, rows in summaries:
         con.from_arrow(rows).insert_into(table)
     con.execute(_OBSTACLES, {**own, "start_ns": window[0], "end_ns": window[1]})

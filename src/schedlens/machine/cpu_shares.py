@@ -14,7 +14,7 @@ from schedlens.machine.cgroups import Mount
 # A cgroup with cpu.idle has the weight of SCHED_IDLE (WEIGHT_IDLEPRIO): 0 as a weight of version 2.
 _IDLE = 3
 # `/autogroup-12 nice 0`
-_AUTOGROUP = re.compile(r"(/autogroup-\d+) nice (-?\d+)")
+_AUTOGROUP = re.compile(r"/autogroup-\d+ nice -?\d+")
 
 
 def of_cgroup(cgroup: str, hierarchies: Iterable[Mount]) -> int | None:
@@ -36,12 +36,6 @@ def autogroup_of(pid: int | str, proc: str) -> str | None:
     except OSError:
         return None
     return text if _AUTOGROUP.fullmatch(text) else None
-
-
-def autogroup(text: str) -> tuple[str, int] | None:
-    """Name and nice value of an autogroup from its text."""
-    found = _AUTOGROUP.fullmatch(text)
-    return (found[1], int(found[2])) if found else None
 
 
 def _number(path: Path) -> int | None:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from schedlens.machine import cpu_shares
+from schedlens.load import sharing_groups
 
 if TYPE_CHECKING:
     import duckdb
 
 # Shares of a cgroup or an autogroup whose weight is not recorded: the kernel's default.
 DEFAULT_SHARES = 1024.0
-# Each nice value changes the weight by this factor.
-STEP = 1.25
 # The slice of a fair thread on one CPU (Documentation/scheduler/sched-eevdf.rst); the kernel
 # multiplies it by 1 + log2 of the CPUs, of 8 at most.
 BASE_SLICE_NS = 700_000
 DEFAULT_HZ = 250
-# Without its own scheduling class, a kernel thread's parent is kthreadd.
-_KTHREADD = 2
 _DEADLINE, _FAIR = 0, 100
 
 
@@ -88,10 +82,7 @@ def read(con: duckdb.DuckDBPyConnection, trace_id: int, cpus: int) -> LinuxRules
     rate = int(hz) if hz.isdigit() and 50 <= int(hz) <= 10_000 else DEFAULT_HZ
     scale = 1 + min(cpus, 8).bit_length() - 1
     rules = LinuxRules(float(BASE_SLICE_NS * scale), 1_000_000_000 // rate)
-    _cgroups(con, trace_id, rules, _pairs(settings.get("cpu_shares")))
-    if settings.get("autogroup") == "1":
-        known = _pairs(settings.get("autogroups"))
-        _autogroups(con, trace_id, rules, settings.get("command_pid"), known)
+    _groups(con, trace_id, rules)
     policies = dict(
         con.execute(
             "SELECT utid, policy FROM scheduling_policy(p_trace_id := $trace_id)",
@@ -103,19 +94,8 @@ def read(con: duckdb.DuckDBPyConnection, trace_id: int, cpus: int) -> LinuxRules
     return rules
 
 
-def _pairs(text: str | None) -> dict[str, Any]:
-    """The object of a setting; empty if there is none."""
-    try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _cgroups(
-    con: duckdb.DuckDBPyConnection, trace_id: int, rules: LinuxRules, shares: dict[str, Any]
-) -> None:
-    """The cgroups of threads, each after the one that contains it, with their quotas."""
+def _groups(con: duckdb.DuckDBPyConnection, trace_id: int, rules: LinuxRules) -> None:
+    """The groups that share CPU time, with their quotas."""
     quotas = {
         name: (quota, period)
         for name, quota, period in con.execute(
@@ -124,78 +104,11 @@ def _cgroups(
             [trace_id],
         ).fetchall()
     }
-    places = {"/": 0}
-
-    def place(path: PurePosixPath) -> int:
-        name = str(path)
-        if name not in places:
-            parent = place(path.parent) if path.parent != path else 0
-            quota, period = quotas.get(name, (None, None))
-            places[name] = len(rules.groups)
-            known = shares.get(name)
-            own = float(known) if isinstance(known, int) and known > 1 else DEFAULT_SHARES
-            rules.groups.append(Group(name, parent, own, quota, period))
-        return places[name]
-
-    for utid, cgroup in con.execute(
-        "SELECT utid, arg_max(cgroup, ts) FROM thread_cgroup "
-        "WHERE trace_id = ? AND utid IS NOT NULL GROUP BY utid ORDER BY utid",
-        [trace_id],
-    ).fetchall():
-        rules.of_thread[utid] = place(PurePosixPath("/") / cgroup)
-
-
-def _autogroups(
-    con: duckdb.DuckDBPyConnection,
-    trace_id: int,
-    rules: LinuxRules,
-    command: str | None,
-    known: dict[str, Any],
-) -> None:
-    """The kernel makes a group of each session of processes in the root cgroup. Where a process
-    ended before its session was read, it is in that of its parent; the command that `collect`
-    started has one of its own. Without readings, each process below the first one has one, with its
-    children."""
-    rows = con.execute(
-        # The last process of a group has its latest nice value.
-        "SELECT upid, pid, parent_pid FROM process WHERE trace_id = ? ORDER BY upid",
-        [trace_id],
-    ).fetchall()
-    parents = {pid: parent for _, pid, parent in rows}
-
-    def session(pid: int) -> tuple[str, int] | None:
-        """Name and nice value of the group of a process; None for threads of the kernel."""
-        seen: set[int] = set()
-        found = (f"session of {pid}", 0)
-        while pid not in seen:
-            seen.add(pid)
-            parent = parents.get(pid)
-            if _KTHREADD in {pid, parent}:
-                return None
-            found = (f"session of {pid}", 0)
-            read = cpu_shares.autogroup(str(known.get(str(pid), "")))
-            if read is not None:
-                return read
-            if str(pid) == command or parent in {0, 1, None}:
-                break
-            pid = parent
-        return found
-
-    sessions = {upid: session(pid) for upid, pid, _ in rows}
-    nice = dict(found for found in sessions.values() if found is not None)
-    places: dict[str, int] = {}
-    for utid, upid in con.execute(
-        "SELECT utid, upid FROM thread WHERE trace_id = ? AND NOT is_idle ORDER BY utid",
-        [trace_id],
-    ).fetchall():
-        found = sessions.get(upid)
-        if rules.of_thread.get(utid, 0) != 0 or found is None:
-            continue
-        name = found[0]
-        if name not in places:
-            places[name] = len(rules.groups)
-            rules.groups.append(Group(name, 0, DEFAULT_SHARES * STEP ** -nice[name]))
-        rules.of_thread[utid] = places[name]
+    found = sharing_groups.read(con, trace_id)
+    rules.of_thread = found.of_thread
+    for group in found.groups[1:]:
+        quota, period = quotas.get(group.name, (None, None))
+        rules.groups.append(Group(group.name, group.parent, group.weight, quota, period))
 
 
 def _round_robin(

@@ -7,7 +7,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 use schedlens_schedule::intervals::{
-    Batches, Facts, Inputs, Intervals, RunnableInputs, Window, critical_path, summarize,
+    Batches, Facts, Group, Inputs, Intervals, RunnableInputs, Window, critical_path, summarize,
 };
 
 use crate::bytes::Bytes;
@@ -245,7 +245,17 @@ fn shares(mut make: Maker<'_>) {
     let end_ns = start_ns + i64::from(make.bytes.u16());
     let window = Window { trace_id: TRACE, start_ns, end_ns };
     let cpus = i64::from(make.bytes.u8() % 5);
-    let weights = [("utid", LONG, Small), ("weight", INT, Small), ("is_unclear", FLAG, Small)];
+    let sharing = (0..make.bytes.u8() % 5).map(|_| Group {
+        parent: usize::from(make.bytes.u8() % 5),
+        weight: f64::from(make.bytes.u8()),
+    });
+    let sharing = sharing.collect();
+    let weights = [
+        ("utid", LONG, Small),
+        ("weight", INT, Small),
+        ("is_unclear", FLAG, Small),
+        ("group", INT, Small),
+    ];
     let runnable = [
         ("ts", LONG, Time),
         ("dur", LONG, Length),
@@ -254,11 +264,20 @@ fn shares(mut make: Maker<'_>) {
     ];
     let groups = [("utid", LONG, Small), ("pool", LONG, Small), ("process", LONG, Small)];
     let inputs = RunnableInputs {
+        sharing,
         weights: make.rows("weights", &weights),
         groups: make.rows("groups", &groups),
         runnable: make.rows("runnable", &runnable),
     };
     for found in summarize(window, Some(cpus), inputs).expect("inputs in order") {
         show::rows(found.table, &found.batch);
+        if found.table != "fair_share_sum" {
+            continue;
+        }
+        for row in 0..found.batch.num_rows() {
+            let [run, ready, fair] = ["run_ns", "ready_ns", "fair_ready_ns"]
+                .map(|column| laws::number(&found.batch, column, row).expect(column));
+            assert!((0..=run + ready).contains(&fair), "fair {fair} of {run} and {ready}");
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! The ready time that fair sharing of the CPUs would cost each thread: `fair_share_sum`.
 //!
-//! While more threads are runnable than CPUs are online, a thread's fair share is the number of CPUs
-//! times its weight divided by the weights of all runnable threads. For each weight, the pass adds up
-//! the ready time of a thread that would be runnable from the start of the window on; what a thread
-//! is owed in a period is the difference between the sums at its end and at its start.
+//! While more threads are runnable than CPUs are online, the groups and threads of the root share the
+//! CPUs by weight, and those of each group share what it gets. For each weight in each group, the
+//! pass adds up the ready time of a thread that would be runnable from the start of the window on;
+//! what a thread is owed in a period is the difference between the sums at its end and at its start.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::input::{IntervalError, RunnableRow, WeightRow, Window};
+use super::shared_cpus::{Group, Tree};
 use super::tables::{Table, Value};
 use crate::chunk::Output;
 
@@ -16,7 +17,7 @@ use crate::chunk::Output;
 #[derive(Clone, Copy)]
 struct Sharer {
     weight: i32,
-    /// Index of its weight; `None` for one that runs before the others.
+    /// Its class in the tree; `None` for one that runs before the others.
     class: Option<usize>,
     is_unclear: bool,
 }
@@ -46,13 +47,11 @@ pub struct Shares {
     /// CPUs that are online.
     cpus: i64,
     sharers: HashMap<i64, Sharer>,
-    /// For each weight, the ready time up to `now_ns` of a thread that is always runnable.
-    classes: Vec<(f64, f64)>,
+    /// The threads that share, up to `now_ns`.
+    tree: Tree,
     /// Time up to `now_ns` with more runnable threads than CPUs.
     crowded_ns: i64,
     now_ns: i64,
-    weights: i64,
-    sharing: i64,
     /// Runnable threads that run before those that share.
     before_them: i64,
     open: Vec<Option<Open>>,
@@ -62,24 +61,20 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// `rows` contains the weight of each thread (0: it runs before all that share).
-    pub fn new(window: Window, cpus: i64, rows: &[WeightRow]) -> Self {
-        let mut classes: Vec<i32> = rows.iter().map(|row| row.weight).filter(|w| *w > 0).collect();
-        classes.sort_unstable();
-        classes.dedup();
+    /// `rows` contains the weight of each thread (0: it runs before all that share) and its group.
+    pub fn new(window: Window, cpus: i64, groups: &[Group], rows: &[WeightRow]) -> Self {
+        let mut tree = Tree::new(groups);
         let sharers = rows.iter().map(|row| {
-            let class = classes.binary_search(&row.weight).ok();
+            let class = (row.weight > 0).then(|| tree.class(row.group, row.weight));
             (row.utid, Sharer { weight: row.weight, class, is_unclear: row.is_unclear })
         });
         Self {
             window,
             cpus,
             sharers: sharers.collect(),
-            classes: classes.iter().map(|weight| (f64::from(*weight), 0.0)).collect(),
+            tree,
             crowded_ns: 0,
             now_ns: window.start_ns,
-            weights: 0,
-            sharing: 0,
             before_them: 0,
             open: Vec::new(),
             free: Vec::new(),
@@ -103,7 +98,7 @@ impl Shares {
             sharer,
             is_ready: row.is_ready,
             from_ns,
-            fair_ns: sharer.class.map_or(0.0, |class| self.classes[class].1),
+            fair_ns: sharer.class.map_or(0.0, |class| self.tree.fair_ns(class)),
             crowded_ns: self.crowded_ns,
         };
         self.count(sharer, 1);
@@ -130,7 +125,7 @@ impl Shares {
             };
             let spent = self.spent.entry(open.utid).or_default();
             spent.weight = open.sharer.weight;
-            spent.fair_ns += self.classes[class].1 - open.fair_ns;
+            spent.fair_ns += self.tree.fair_ns(class) - open.fair_ns;
             if open.is_ready {
                 spent.ready_ns += end_ns - open.from_ns;
                 spent.crowded_ready_ns += self.crowded_ns - open.crowded_ns;
@@ -144,25 +139,17 @@ impl Shares {
     fn advance(&mut self, now_ns: i64) {
         let ns = now_ns - self.now_ns;
         self.now_ns = now_ns;
-        if ns <= 0 || self.sharing + self.before_them <= self.cpus {
+        if ns <= 0 || self.tree.runnable() + self.before_them <= self.cpus {
             return;
         }
         self.crowded_ns += ns;
-        if self.weights == 0 {
-            return;
-        }
-        let left = (self.cpus - self.before_them).max(0) as f64;
-        for (weight, fair_ns) in &mut self.classes {
-            *fair_ns += ns as f64 * (1.0 - left * *weight / self.weights as f64).max(0.0);
-        }
+        self.tree.advance(ns as f64, (self.cpus - self.before_them).max(0) as f64);
     }
 
     fn count(&mut self, sharer: Sharer, by: i64) {
-        self.weights += by * i64::from(sharer.weight);
-        if sharer.class.is_some() {
-            self.sharing += by;
-        } else {
-            self.before_them += by;
+        match sharer.class {
+            Some(class) => self.tree.count(class, by),
+            None => self.before_them += by,
         }
     }
 
@@ -195,7 +182,7 @@ mod tests {
     use arrow_array::types::Int64Type;
     use arrow_array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch};
 
-    use crate::intervals::{Batches, RunnableInputs, Window, summarize};
+    use crate::intervals::{Batches, Group, RunnableInputs, Window, summarize};
 
     fn stream(columns: Vec<(&str, ArrayRef)>) -> Batches {
         Box::new(std::iter::once(RecordBatch::try_from_iter(columns)))
@@ -208,7 +195,8 @@ mod tests {
     fn shares(
         window: (i64, i64),
         cpus: i64,
-        weights: &[(i64, i32)],
+        groups: &[Group],
+        weights: &[(i64, i32, i32)],
         rows: &[Runnable],
     ) -> Vec<(i64, i64, i64, i64, i64)> {
         let longs = |of: &dyn Fn(&Runnable) -> i64| -> ArrayRef {
@@ -225,9 +213,12 @@ mod tests {
             ("utid", Arc::new(Int64Array::from_iter_values(weights.iter().map(|w| w.0)))),
             ("weight", Arc::new(Int32Array::from_iter_values(weights.iter().map(|w| w.1)))),
             ("is_unclear", Arc::new(BooleanArray::from(vec![false; weights.len()]))),
+            ("group", Arc::new(Int32Array::from_iter_values(weights.iter().map(|w| w.2)))),
         ]);
         let window = Window { trace_id: 1, start_ns: window.0, end_ns: window.1 };
-        let inputs = RunnableInputs { weights, groups: Box::new(std::iter::empty()), runnable };
+        let counted = Box::new(std::iter::empty());
+        let inputs =
+            RunnableInputs { sharing: groups.to_vec(), weights, groups: counted, runnable };
         let outputs = summarize(window, Some(cpus), inputs).expect("valid");
         let Some(output) = outputs.first() else { return Vec::new() };
         let long = |at: usize| output.batch.column(at).as_primitive::<Int64Type>().clone();
@@ -244,7 +235,7 @@ mod tests {
     fn threads_of_one_weight_owe_each_other_the_same() {
         // Two threads on one CPU for 100 ns: half of it each is fair.
         let rows = [(0, 60, 1, false), (0, 60, 2, true), (60, 40, 2, false)];
-        let found = shares((0, 100), 1, &[(1, 1024), (2, 1024)], &rows);
+        let found = shares((0, 100), 1, &[], &[(1, 1024, 0), (2, 1024, 0)], &rows);
         assert_eq!(found, [(1, 60, 0, 0, 30), (2, 40, 60, 60, 30)]);
     }
 
@@ -252,15 +243,27 @@ mod tests {
     fn weights_divide_what_real_time_threads_leave() {
         // A real-time thread takes one of two CPUs; 3 to 1 share the other.
         let rows = [(0, 80, 9, false), (0, 80, 1, false), (0, 80, 2, true)];
-        let found = shares((0, 80), 2, &[(9, 0), (1, 3), (2, 1)], &rows);
+        let found = shares((0, 80), 2, &[], &[(9, 0, 0), (1, 3, 0), (2, 1, 0)], &rows);
         assert_eq!(found, [(1, 80, 0, 0, 20), (2, 0, 80, 80, 60)]);
     }
 
     #[test]
     fn only_the_window_counts_and_a_free_cpu_owes_nothing() {
         let rows = [(-50, 100, 1, false), (-50, 200, 2, true)];
-        let found = shares((0, 100), 1, &[(1, 1), (2, 1)], &rows);
+        let weights = [(1, 1, 0), (2, 1, 0)];
+        let found = shares((0, 100), 1, &[], &weights, &rows);
         assert_eq!(found, [(1, 50, 0, 0, 25), (2, 0, 100, 50, 25)]);
-        assert_eq!(shares((0, 100), 2, &[(1, 1), (2, 1)], &rows)[1], (2, 0, 100, 0, 0));
+        assert_eq!(shares((0, 100), 2, &[], &weights, &rows)[1], (2, 0, 100, 0, 0));
+    }
+
+    #[test]
+    fn threads_of_a_group_divide_what_the_group_gets() {
+        // A session of one thread and one of three on two CPUs: the one thread has a CPU of its own,
+        // and the three share the other.
+        let groups = [(0, 1024.0), (0, 1024.0)].map(|(parent, weight)| Group { parent, weight });
+        let weights = [(1, 1024, 1), (2, 1024, 2), (3, 1024, 2), (4, 1024, 2)];
+        let rows = [(0, 90, 1, false), (0, 90, 2, false), (0, 90, 3, true), (0, 90, 4, true)];
+        let found = shares((0, 90), 2, &groups, &weights, &rows);
+        assert_eq!(found.iter().map(|row| row.4).collect::<Vec<_>>(), [0, 60, 60, 60]);
     }
 }

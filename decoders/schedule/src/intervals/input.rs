@@ -323,6 +323,8 @@ row! {
         weight: int,
         /// Nothing shows whether it shares.
         is_unclear: flag,
+        /// The group in which it shares; 0: none.
+        group: int,
     }
 }
 row! {

@@ -23,6 +23,7 @@ mod ready;
 mod runnable;
 mod sections;
 mod serialized;
+mod shared_cpus;
 mod sharing;
 mod tables;
 mod threads;
@@ -49,6 +50,7 @@ use sharing::Sharing;
 pub use critical_path::critical_path;
 pub use input::{Batches, IntervalError, Window};
 pub use runnable::{RunnableInputs, summarize};
+pub use shared_cpus::Group;
 
 /// Idle lengths for which the machine-wide matchings are computed.
 const THRESHOLDS_NS: [i64; 2] = [0, 100_000];

@@ -6,12 +6,15 @@ use super::input::{
 };
 use super::process_concurrency::ProcessConcurrency;
 use super::sections::Sections;
+use super::shared_cpus::Group;
 use crate::chunk::Output;
 
 /// The streams, by the names of their row types in this module.
 pub struct RunnableInputs {
+    /// The groups in which threads share the CPUs, each after the one that contains it.
+    pub sharing: Vec<Group>,
     /// How threads share the CPUs: utid, weight (0: runs before all threads that share), is_unclear
-    /// (nothing shows whether it shares).
+    /// (nothing shows whether it shares), group (0: none).
     pub weights: Batches,
     /// What threads count with: utid, pool, process.
     pub groups: Batches,
@@ -31,7 +34,7 @@ pub fn summarize(
 ) -> Result<Vec<Output>, IntervalError> {
     let weights: Vec<WeightRow> = read_all(inputs.weights)?;
     let groups: Vec<GroupRow> = read_all(inputs.groups)?;
-    let mut shares = cpus.map(|cpus| Shares::new(window, cpus, &weights));
+    let mut shares = cpus.map(|cpus| Shares::new(window, cpus, &inputs.sharing, &weights));
     let mut sections = Sections::new(window, &groups);
     let mut processes = ProcessConcurrency::new(window, &groups);
     let mut rows = Cursor::<RunnableRow>::new(inputs.runnable);
@@ -76,6 +79,7 @@ mod tests {
         };
         let window = Window { trace_id: 1, start_ns: 0, end_ns: 9 };
         let inputs = RunnableInputs {
+            sharing: Vec::new(),
             weights: Box::new(std::iter::empty()),
             groups: Box::new(std::iter::empty()),
             runnable: Box::new([batch(5), batch(4)].into_iter()),
