@@ -5,10 +5,22 @@ use schedlens_input::bytes::u32_at;
 use crate::lane::{CHUNK_HEADER, Lane};
 use crate::packing::Unpacker;
 
-/// Unpacked bytes of all lanes together.
+/// Unpacked bytes of all lanes together, and those of a file whose bytes are few: its sizes may be
+/// damaged.
 const MOST_UNPACKED: usize = 512 << 20;
+const FEW_UNPACKED: usize = 128 << 20;
+/// Unpacked bytes that each byte of a file adds to the few.
+const MOST_RATIO: usize = 16;
 /// Pages of a chunk: trace-cmd packs 10 together.
 const MOST_PAGES: usize = 32;
+/// Bytes of a chunk: 10 of the kernel's largest pages.
+const MOST_CHUNK: usize = 40 << 20;
+
+/// The largest chunk that is unpacked for one of so many lanes.
+fn largest_chunk(file_length: usize, lanes: usize, page_size: usize) -> usize {
+    let all = file_length.saturating_mul(MOST_RATIO).saturating_add(FEW_UNPACKED);
+    (all.min(MOST_UNPACKED) / lanes.max(1)).min(MOST_PAGES * page_size).min(MOST_CHUNK)
+}
 
 /// Some consecutive pages.
 enum Chunk<'a> {
@@ -47,7 +59,7 @@ impl<'a> Pages<'a> {
         let mut pages = Self {
             file,
             lane,
-            limit: (MOST_UNPACKED / lanes.max(1)).min(MOST_PAGES * lane.page_size),
+            limit: largest_chunk(file.len(), lanes, lane.page_size),
             chunk: Chunk::Mapped(&[]),
             next: 0,
             page: (0, 0),
@@ -135,5 +147,24 @@ impl<'a> Pages<'a> {
             Err(_) => self.next_number += 1,
         }
         unpacked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sizes_that_a_short_file_states_are_not_believed() {
+        const MIB: usize = 1 << 20;
+        // 10 pages of 4 KiB, as trace-cmd writes them, on as many CPUs as a machine has.
+        assert!(largest_chunk(30 * MIB, 2048, 4096) >= 10 * 4096);
+        assert!(largest_chunk(4_000, 64, 64 << 10) >= 10 * (64 << 10));
+        // 10 pages of 4 MiB, the kernel's largest; those of 8 MiB are damage.
+        assert_eq!(largest_chunk(20_000, 2, 4 * MIB), 40 * MIB);
+        assert_eq!(largest_chunk(20_000, 2, 8 * MIB), 40 * MIB);
+        // All lanes together.
+        assert!(64 * largest_chunk(20_000, 64, 4 * MIB) < 129 * MIB);
+        assert_eq!(64 * largest_chunk(300 * MIB, 64, 4 * MIB), 512 * MIB);
     }
 }
