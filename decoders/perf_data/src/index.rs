@@ -167,9 +167,13 @@ impl Index {
                     *count += 1;
                 }
             }
-            record::LOST => self.lost += u64_at(found.bytes, 16).unwrap_or_default(),
+            record::LOST => {
+                let more = u64_at(found.bytes, 16).unwrap_or_default();
+                self.lost = self.lost.saturating_add(more);
+            }
             record::LOST_SAMPLES if found.misc & record::MISC_LOST_SAMPLES_BPF == 0 => {
-                self.lost_samples += u64_at(found.bytes, 8).unwrap_or_default();
+                let more = u64_at(found.bytes, 8).unwrap_or_default();
+                self.lost_samples = self.lost_samples.saturating_add(more);
             }
             _ => {}
         }

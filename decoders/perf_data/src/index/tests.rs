@@ -56,9 +56,13 @@ fn events() -> Events {
 
 /// `PERF_RECORD_LOST`: id, count, then time and CPU.
 fn lost(ts: u64) -> Vec<u8> {
+    lost_records(7, ts)
+}
+
+fn lost_records(count: u64, ts: u64) -> Vec<u8> {
     let mut bytes = record::LOST.to_le_bytes().to_vec();
     bytes.extend([0, 0, 40, 0]);
-    for word in [0, 7, ts, 0] {
+    for word in [0, count, ts, 0] {
         bytes.extend(word.to_le_bytes());
     }
     bytes
@@ -83,6 +87,21 @@ fn lane_whose_impossible_first_record_is_left_out_does_not_begin_with_a_later_lo
     index.leave_out(&events, |_| &data, &mut problems);
     assert_eq!((index.first, index.last), (Some(HOUR + 1_000), Some(HOUR + 4_000)));
     assert!(index.gaps.contains(&gap(None, Some(HOUR + 1_000))), "{:?}", index.gaps);
+}
+
+#[test]
+fn impossible_counts_of_lost_records_do_not_wrap_around() {
+    let half = 1_u64 << 63;
+    // `PERF_RECORD_LOST_SAMPLES`: a count, then time and CPU.
+    let mut samples = record::LOST_SAMPLES.to_le_bytes().to_vec();
+    samples.extend([0, 0, 32, 0]);
+    for word in [half, 1_000, 0] {
+        samples.extend(word.to_le_bytes());
+    }
+    let twice = [lost_records(half, 1_000), samples, sample(1_000)].concat().repeat(2);
+    let (mut index, mut problems) = (Index::default(), Problems::default());
+    index.add(&events(), (0, "data", &twice), (0, Pages::new(&NO_FILE)), &mut problems, |_, _| {});
+    assert_eq!((index.lost, index.lost_samples), (u64::MAX, u64::MAX));
 }
 
 #[test]
