@@ -20,24 +20,41 @@ WITH RECURSIVE
   ),
   -- Recordings without a summary of this window.
   left_over AS (FROM span ANTI JOIN summary USING (trace_id)),
-  weighed AS MATERIALIZED (
+  grouped AS MATERIALIZED (
     SELECT w.*, coalesce(g.path, []) AS path, g.weights
     FROM share_weight(p_trace_id) AS w
     SEMI JOIN left_over USING (trace_id)
     LEFT JOIN sharing_group(p_trace_id) AS g ON g.utid = w.utid
   ),
-  machine AS (SELECT trace_id, any_value(cpus) AS cpus FROM weighed GROUP BY trace_id),
-  -- Each group, by its path.
-  node AS (
-    SELECT trace_id, path[:depth] AS path, any_value(weights[depth]) AS weight
-    FROM (SELECT trace_id, path, weights, unnest(range(1, len(path) + 1)) AS depth FROM weighed)
-    GROUP BY ALL
+  machine AS (SELECT trace_id, any_value(cpus) AS cpus FROM grouped GROUP BY trace_id),
+  -- Each group, by its path. The root has the number 0.
+  node AS MATERIALIZED (
+    SELECT
+      trace_id,
+      path[:depth] AS path,
+      any_value(weights[depth]) AS weight,
+      row_number() OVER (PARTITION BY trace_id ORDER BY path[:depth]) AS node,
+    FROM (SELECT trace_id, path, weights, unnest(range(1, len(path) + 1)) AS depth FROM grouped)
+    GROUP BY trace_id, path[:depth]
+  ),
+  weighed AS (
+    SELECT grouped.*, coalesce(node.node, 0) AS node
+    FROM grouped
+    LEFT JOIN node ON node.trace_id = grouped.trace_id AND node.path = grouped.path
+  ),
+  -- Each group with those that contain it, itself included.
+  above AS (
+    SELECT inside.trace_id, inside.node, g.node AS group_node, g.weight,
+      coalesce(parent.node, 0) AS parent
+    FROM node AS inside
+    JOIN node AS g ON g.trace_id = inside.trace_id AND g.path = inside.path[:len(g.path)]
+    LEFT JOIN node AS parent ON parent.trace_id = g.trace_id AND parent.path = g.path[:-2]
   ),
   part AS MATERIALIZED (
     SELECT
       s.trace_id,
       s.utid,
-      w.path,
+      w.node,
       w.weight,
       w.is_unclear,
       s.state = 'ready' AS is_ready,
@@ -50,11 +67,11 @@ WITH RECURSIVE
   ),
   -- Changes of the number of runnable threads of one weight in one group.
   edge AS MATERIALIZED (
-    SELECT trace_id, ts, path, weight, sum(step_by) AS step_by
+    SELECT trace_id, ts, node, weight, sum(step_by) AS step_by
     FROM (
-      SELECT trace_id, from_ns AS ts, path, weight, 1 AS step_by FROM part
+      SELECT trace_id, from_ns AS ts, node, weight, 1 AS step_by FROM part
       UNION ALL
-      SELECT trace_id, to_ns, path, weight, -1 FROM part
+      SELECT trace_id, to_ns, node, weight, -1 FROM part
     )
     GROUP BY ALL
   ),
@@ -76,38 +93,41 @@ WITH RECURSIVE
     )
     WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts)
   ),
-  class AS (SELECT DISTINCT trace_id, path, weight FROM edge WHERE weight > 0),
+  class AS (SELECT DISTINCT trace_id, node, weight FROM edge WHERE weight > 0),
   -- Runnable threads of each class from each moment on.
   runnable AS MATERIALIZED (
     SELECT
-      m.*,
+      m.trace_id,
+      m.ts,
+      m.dur,
       m.sharing + m.before_them > machine.cpus AS is_crowded,
       greatest(0, machine.cpus - m.before_them) AS cpus,
-      class.path,
+      class.node,
       class.weight,
       sum(coalesce(edge.step_by, 0)) OVER (
-        PARTITION BY m.trace_id, class.path, class.weight ORDER BY m.ts
+        PARTITION BY m.trace_id, class.node, class.weight ORDER BY m.ts
       ) AS threads,
     FROM moment AS m
     JOIN machine ON machine.trace_id = m.trace_id
     JOIN class ON class.trace_id = m.trace_id
     LEFT JOIN edge
-      ON edge.trace_id = m.trace_id AND edge.ts = m.ts AND edge.path = class.path
+      ON edge.trace_id = m.trace_id AND edge.ts = m.ts AND edge.node = class.node
       AND edge.weight = class.weight
   ),
   -- What shares the CPUs of a group: its own threads of one weight, or a group in it. `most` is the
   -- number of CPUs that it can use.
   entity AS (
-    SELECT trace_id, ts, path AS parent, NULL::VARCHAR[] AS path, threads * weight AS weight,
+    SELECT trace_id, ts, cpus, node AS parent, NULL::BIGINT AS node, threads * weight AS weight,
       threads AS most
     FROM runnable
     WHERE is_crowded AND threads > 0
     UNION ALL
-    SELECT r.trace_id, r.ts, node.path[:-2], node.path, any_value(node.weight), sum(r.threads)
+    SELECT r.trace_id, r.ts, any_value(r.cpus), above.parent, above.group_node,
+      any_value(above.weight), sum(r.threads)
     FROM runnable AS r
-    JOIN node ON node.trace_id = r.trace_id AND node.path = r.path[:len(node.path)]
+    JOIN above ON above.trace_id = r.trace_id AND above.node = r.node
     WHERE r.is_crowded AND r.threads > 0
-    GROUP BY r.trace_id, r.ts, node.path
+    GROUP BY r.trace_id, r.ts, above.parent, above.group_node
   ),
   -- In the order in which they have all that they can use while the CPUs increase.
   filled AS MATERIALIZED (
@@ -117,37 +137,35 @@ WITH RECURSIVE
         AS most_before,
       sum(weight) OVER (filling ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS weight_from,
     FROM entity
-    WINDOW filling AS (PARTITION BY trace_id, ts, parent ORDER BY most / weight, path, weight)
+    WINDOW filling AS (PARTITION BY trace_id, ts, parent ORDER BY most / weight, node, weight)
   ),
   -- CPUs for each unit of weight in each group: those that are left by what has all that it can use,
   -- divided among the others.
   level AS (
-    SELECT f.trace_id, f.ts, f.parent, max((m.cpus - most_before) / weight_from) AS cpus_by_weight
-    FROM filled AS f
-    JOIN (SELECT DISTINCT trace_id, ts, cpus FROM runnable) AS m
-      ON m.trace_id = f.trace_id AND m.ts = f.ts
-    WHERE len(f.parent) = 0
+    SELECT trace_id, ts, parent AS node, max((cpus - most_before) / weight_from) AS cpus_by_weight
+    FROM filled
+    WHERE parent = 0
     GROUP BY ALL
     UNION ALL
     SELECT
       own.trace_id,
       own.ts,
-      own.path,
+      own.node,
       max((least(own.most, level.cpus_by_weight * own.weight) - inside.most_before)
         / inside.weight_from),
     FROM level
     JOIN filled AS own
-      ON own.trace_id = level.trace_id AND own.ts = level.ts AND own.parent = level.parent
+      ON own.trace_id = level.trace_id AND own.ts = level.ts AND own.parent = level.node
     JOIN filled AS inside
-      ON inside.trace_id = own.trace_id AND inside.ts = own.ts AND inside.parent = own.path
-    GROUP BY own.trace_id, own.ts, own.path
+      ON inside.trace_id = own.trace_id AND inside.ts = own.ts AND inside.parent = own.node
+    GROUP BY own.trace_id, own.ts, own.node
   ),
   -- For each class, the fair ready time up to each moment of a thread that is always runnable.
   owed AS MATERIALIZED (
     SELECT
       r.trace_id,
       r.ts,
-      r.path,
+      r.node,
       r.weight,
       coalesce(sum(
         CASE WHEN is_crowded
@@ -159,9 +177,9 @@ WITH RECURSIVE
       coalesce(sum(CASE WHEN is_crowded THEN dur ELSE 0 END) OVER sofar, 0) AS crowded_ns,
     FROM runnable AS r
     LEFT JOIN level
-      ON level.trace_id = r.trace_id AND level.ts = r.ts AND level.parent = r.path
+      ON level.trace_id = r.trace_id AND level.ts = r.ts AND level.node = r.node
     WINDOW sofar AS (
-      PARTITION BY r.trace_id, r.path, r.weight ORDER BY r.ts
+      PARTITION BY r.trace_id, r.node, r.weight ORDER BY r.ts
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     )
   ),
@@ -176,10 +194,10 @@ WITH RECURSIVE
       round(sum(b.fair_ns - a.fair_ns))::BIGINT AS fair_ready_ns,
     FROM part
     JOIN owed AS a
-      ON a.trace_id = part.trace_id AND a.path = part.path AND a.weight = part.weight
+      ON a.trace_id = part.trace_id AND a.node = part.node AND a.weight = part.weight
       AND a.ts = part.from_ns
     JOIN owed AS b
-      ON b.trace_id = part.trace_id AND b.path = part.path AND b.weight = part.weight
+      ON b.trace_id = part.trace_id AND b.node = part.node AND b.weight = part.weight
       AND b.ts = part.to_ns
     WHERE NOT part.is_unclear
     GROUP BY part.utid
