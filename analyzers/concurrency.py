@@ -3,10 +3,11 @@
 It is a warning if for at least 10 % of the window every online CPU was busy and a thread was ready
 (below that, bursts overlap by chance), critical from 50 %; the cost is the ready time in those
 moments. It is info if exactly one CPU was busy for at least half of the window: everything else
-then waits for one thread. Threads of SCHED_IDLE do not crowd a machine, because they take what is
-left: a CPU that runs one is not busy in this sense, and their ready time does not count. Steps of
-workloads are planned and not judged this way (scaling_curve reports other programs in them); the
-ready time of steps with more workers than CPUs is stated with the conclusion, and is no finding.
+then waits for one thread. Threads of SCHED_IDLE and of cgroups with cpu.idle do not crowd a
+machine, because they take what is left: a CPU that runs one is not busy in this sense, and their
+ready time does not count. Steps of workloads are planned and not judged this way (scaling_curve
+reports other programs in them); the ready time of steps with more workers than CPUs is stated with
+the conclusion, and is no finding.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ WARNING_PCT = 10.0
 CRITICAL_PCT = 50.0
 SERIAL_PCT = 50.0
 
-_WINDOWED = """
+# Threads that take what others leave: those of SCHED_IDLE, and of cgroups with cpu.idle, which have
+# its weight.
+_BACKGROUND = """
+SELECT utid FROM scheduling_policy WHERE policy = 'idle'
+UNION
+SELECT utid FROM sharing_group WHERE list_contains(weights, 3)
+"""
+
+_WINDOWED = f"""
 SELECT
   c.trace_id,
   clipped_ns(c.ts, c.dur, w.start_ns, w.end_ns) AS dur,
@@ -38,7 +47,7 @@ SELECT
   n.cpus
 FROM (
   WITH
-    background AS MATERIALIZED (FROM scheduling_policy WHERE policy = 'idle'),
+    background AS MATERIALIZED ({_BACKGROUND}),
     left_out AS MATERIALIZED (
       -- Throttled threads would not run on a free CPU either.
       SELECT trace_id, ts, dur, 0 AS busy, 1 AS ready
@@ -212,15 +221,18 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
 
 
 def _background(scope: Scope, trace_id: int) -> str:
-    """That threads of SCHED_IDLE are left out, and what they ran; empty without them."""
+    """That background threads are left out, and what they ran; empty without them."""
     asked = scope.call("thread_summary", trace_id=trace_id)
     row = scope.rows(
         f"SELECT count(*) AS n, sum(run_ns)::BIGINT AS ns FROM ({asked}) WHERE run_ns > 0 "
-        "AND utid IN (SELECT utid FROM scheduling_policy WHERE policy = 'idle')"
+        f"AND utid IN ({_BACKGROUND})"
     )[0]
     if not row["n"]:
         return ""
-    return f" SCHED_IDLE threads are left out; they ran {duration(row['ns'])}."
+    return (
+        " Threads of SCHED_IDLE and of cgroups with cpu.idle are left out; they ran "
+        f"{duration(row['ns'])}."
+    )
 
 
 _ON_PURPOSE = f"""

@@ -93,11 +93,25 @@ def test_only_urgent_threads_count_as_crowded(con: duckdb.DuckDBPyConnection) ->
     assert before.cost_ns == 2 * 112 * MS + 4 * MS
     # While A or B runs, the other one is ready: not while C runs, and not in the last slice of B.
     assert found.cost_ns == 76 * MS
-    assert plain(found.detail).endswith("SCHED_IDLE threads are left out; they ran 40 ms.")
+    assert plain(found.detail).endswith(
+        "Threads of SCHED_IDLE and of cgroups with cpu.idle are left out; they ran 40 ms."
+    )
     [(busy,)] = con.execute(
         f"SELECT sum(ns) FROM ({found.evidence_sql}) WHERE busy = 1 AND ready = 1"
     ).fetchall()
     assert busy == found.cost_ns
+
+
+# What is in a cgroup with cpu.idle takes what is left, too.
+def test_threads_of_an_idle_cgroup_do_not_crowd(con: duckdb.DuckDBPyConnection) -> None:
+    trace = DrawnTrace(con, turns("AB", 10), ONE, 80 * MS)
+    intervals.build(con, [1])
+    trace.add("thread_cgroup", ts=0, tid=1, utid=trace.utid("p/B"), cgroup="/batch/job",
+              source="reading")  # fmt: skip
+    trace.add("machine_setting", key="cpu_shares", value='{"/batch": 1024}')
+    assert [found.kind for found in judged(con, "concurrency")] == ["all_cpus_busy"]
+    con.execute("UPDATE machine_setting SET value = '{\"/batch\": 3}'")
+    assert outcome(con, "concurrency").conclusion == "clean"
 
 
 # The other CPU works as well, if only in the background.
