@@ -96,29 +96,6 @@ def test_programs_in_the_background_are_no_crowd(tmp_path: Path) -> None:
     assert {(row["policy"], row["weight"]) for row in known} == {("idle", 3)}
 
 
-# A busy process in a session of its own gets a CPU; those of the crowd share the others.
-def test_sessions_share_before_their_processes(tmp_path: Path) -> None:
-    switch = Path("/proc/sys/kernel/sched_autogroup_enabled")
-    if not switch.exists() or switch.read_text(encoding="ascii").strip() != "1":
-        pytest.skip("this kernel does not group sessions (sched_autogroup_enabled)")
-    cpus = os.cpu_count() or 1
-    of_one, of_many = (f"setsid {sys.executable} {PROGRAM} {fault}" for fault in ("one", "crowd"))
-    found(tmp_path / "s", "thread_summary", "--", "sh", "-c", f"{of_one} & {of_many}; wait")
-    rows = asked(
-        tmp_path / "s",
-        "SELECT thread, count(*) AS threads, count(DISTINCT path[1]) AS sessions, "
-        "sum(run_ns + ready_ns)::BIGINT AS active_ns, sum(ready_ns)::BIGINT AS ready_ns, "
-        "sum(fair_ready_ns)::BIGINT AS fair_ns FROM fair_share JOIN sharing_group USING (utid) "
-        "WHERE thread IN ('one', 'crowd') GROUP BY ALL ORDER BY thread",
-    )
-    many, one = rows
-    assert (many["threads"], one["threads"]) == (3 * cpus, 1)
-    assert (many["sessions"], one["sessions"]) == (1, 1)
-    # If all shared as one group, each of seven threads would be owed 2/7 of two CPUs, not 1/6.
-    assert many["fair_ns"] > (1 - cpus / (3 * cpus + 1)) * many["active_ns"]
-    assert abs(many["ready_ns"] - many["fair_ns"]) <= 0.05 * many["active_ns"]
-
-
 def test_starved_program_is_named(tmp_path: Path) -> None:
     said = tmp_path / "said"
     script = f"{sys.executable} {PROGRAM} hog > {said}"

@@ -24,8 +24,10 @@ def spin(seconds: float) -> None:
         pass
 
 
-def crowd(name: str = "crowd") -> None:
-    """Three busy processes of this name for each CPU."""
+def crowd(name: str = "crowd", folder: str | None = None) -> None:
+    """Three busy processes of this name for each CPU, in the cgroup of the given folder."""
+    if folder:
+        (Path(folder) / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     children = []
     for _ in range(3 * (os.cpu_count() or 1)):
         child = os.fork()
@@ -162,5 +164,7 @@ if __name__ == "__main__":
         quota(sys.argv[2], keep=fault == "quota")
     elif fault == "limited":
         limited(sys.argv[2])
+    elif fault == "crowd":
+        crowd(*sys.argv[2:])
     else:
-        {"background": background, "crowd": crowd, "hog": hog, "one": one}[fault]()
+        {"background": background, "hog": hog, "one": one}[fault]()

@@ -1,0 +1,94 @@
+"""What groups of busy processes get on the machine that runs the tests, and what is fair."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from collect_command import collect
+from conftest import command, needs_tracing
+
+from schedlens.machine import cgroups
+
+pytestmark = pytest.mark.alone
+
+PROGRAM = f"{sys.executable} {Path(__file__).parents[1] / 'support' / 'linux_faults.py'}"
+CPUS = os.cpu_count() or 1
+
+
+def shares(folder: Path, script: str) -> dict[str, dict[str, Any]]:
+    """Records a script of the shell; returns the sums of the threads of each name."""
+    needs_tracing()
+    done = collect("-o", str(folder), "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    command("analyze", str(folder), "--only", "thread_summary", "--no-report", check=False)
+    asked = command(
+        "schedlens", "sql", "--json", str(folder),
+        "SELECT thread, count(*) AS threads, any_value(path) AS path, "
+        "count(DISTINCT path) AS paths, any_value(weights) AS weights, "
+        "sum(run_ns + ready_ns)::BIGINT AS active_ns, sum(ready_ns)::BIGINT AS ready_ns, "
+        "sum(fair_ready_ns)::BIGINT AS fair_ns FROM fair_share JOIN sharing_group USING (utid) "
+        "GROUP BY thread",
+    )  # fmt: skip
+    rows = [json.loads(line) for line in asked.stdout.splitlines()]
+    return {row["thread"]: row for row in rows}
+
+
+def is_fair(row: dict[str, Any]) -> bool:
+    return bool(abs(row["ready_ns"] - row["fair_ns"]) <= 0.05 * row["active_ns"])
+
+
+# A busy process in a session of its own gets a CPU; those of the crowd share the others.
+def test_sessions_share_before_their_processes(tmp_path: Path) -> None:
+    switch = Path("/proc/sys/kernel/sched_autogroup_enabled")
+    if not switch.exists() or switch.read_text(encoding="ascii").strip() != "1":
+        pytest.skip("this kernel does not group sessions (sched_autogroup_enabled)")
+    found = shares(tmp_path / "s", f"setsid {PROGRAM} one & setsid {PROGRAM} crowd; wait")
+    one, many = found["one"], found["crowd"]
+    assert (one["threads"], many["threads"]) == (1, 3 * CPUS)
+    assert (one["paths"], many["paths"]) == (1, 1)
+    # If all shared as one group, each of seven threads would be owed 2/7 of two CPUs, not 1/6.
+    assert many["fair_ns"] > (1 - CPUS / (3 * CPUS + 1)) * many["active_ns"]
+    assert is_fair(many)
+
+
+@contextlib.contextmanager
+def weighed(name: str, percent: int) -> Iterator[Path]:
+    """A cgroup with a part of the default weight; skips if none can be created."""
+    mounts = cgroups.mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+    mount = next((one for one in mounts if "cpu" in one.controllers), None)
+    mount = mount or next((one for one in mounts if one.unified), None)
+    if mount is None:
+        pytest.skip("no cgroup hierarchy is mounted")
+    folder = mount.folder / f"schedlens-test-{name}-{os.getpid()}"
+    file, text = ("cpu.weight", percent) if mount.unified else ("cpu.shares", percent * 1024 // 100)
+    try:
+        folder.mkdir()
+        (folder / file).write_text(str(text), encoding="ascii")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        pytest.skip(f"no CPU weight can be set here: {error}")
+    try:
+        yield folder
+    finally:
+        folder.rmdir()
+
+
+def test_cgroups_share_by_weight(tmp_path: Path) -> None:
+    with weighed("heavy", 600) as heavy, weighed("light", 200) as light:
+        found = shares(
+            tmp_path / "s", f"{PROGRAM} crowd heavy {heavy} & {PROGRAM} crowd light {light}; wait"
+        )
+    assert found["heavy"]["path"] == [f"/{heavy.name}"]
+    assert (found["heavy"]["weights"], found["light"]["weights"]) == ([6144], [2048])
+    assert is_fair(found["heavy"])
+    assert is_fair(found["light"])
+    # 1/4 of all CPUs for three threads of each CPU is 1/12 for each, and 3/4 is 1/4.
+    assert found["light"]["fair_ns"] > 1.1 * found["heavy"]["fair_ns"]
