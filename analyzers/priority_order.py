@@ -44,10 +44,8 @@ class _Kind:
     advice: str
 
 
-_OF_BACKGROUND = (
-    "SCHED_IDLE yields only within its cgroup or autogroup: set cpu.idle of its cgroup to 1 or "
-    "lower its cpu.weight, or write 19 to /proc/PID/autogroup; or run it at another time."
-)
+# Weights of a session with nice 19, and of a cgroup with cpu.idle.
+_LOWEST_SESSION, _LOWEST_CGROUP = 15, 3
 
 _IN_THE_WAY = (
     _Kind(
@@ -121,7 +119,7 @@ def _in_the_way(scope: Scope, rows: list[dict[str, Any]], kind: _Kind) -> Findin
             f"{duration(row['cost'])} {kind.words}; {name} {rank} ran "
             f"longest, {duration(most['ns'])}."
         ),
-        advice=_OF_BACKGROUND if most["is_background"] else kind.advice,
+        advice=_of_background(scope, most["utid"]) if most["is_background"] else kind.advice,
         trace_id=row["trace_id"],
         cost_ns=row["cost"],
         cost_pct=share,
@@ -136,6 +134,40 @@ def _in_the_way(scope: Scope, rows: list[dict[str, Any]], kind: _Kind) -> Findin
             f"ORDER BY {column} DESC, utid, cpu"
         ),
         counter_evidence_sql=f"SELECT * FROM core_type_priority(p_trace_id := {row['trace_id']})",
+    )
+
+
+def _of_background(scope: Scope, utid: int) -> str:
+    """What makes a thread of SCHED_IDLE yield to threads of other groups."""
+    groups = scope.rows(
+        f"SELECT path[-1] AS name, weights[-1] AS weight FROM sharing_group WHERE utid = {utid}"
+    )
+    if not groups:
+        return (
+            "SCHED_IDLE yields only within its cgroup or autogroup: set cpu.idle of its cgroup to "
+            "1 or lower its cpu.weight, or write 19 to /proc/PID/autogroup; or run it at another "
+            "time."
+        )
+    (group,) = groups
+    if not group["name"].startswith("/") or group["name"].startswith("/autogroup-"):
+        if group["weight"] > _LOWEST_SESSION:
+            return (
+                "SCHED_IDLE yields only within its session (autogroup): write 19 to "
+                "/proc/PID/autogroup, or run it at another time."
+            )
+        return (
+            "SCHED_IDLE yields only within its session, whose weight is the lowest already (nice "
+            "19 in /proc/PID/autogroup): move it to a cgroup with cpu.idle, or run it at another "
+            "time."
+        )
+    if group["weight"] > _LOWEST_CGROUP:
+        return (
+            f"SCHED_IDLE yields only within its cgroup: set cpu.idle of {group['name']} to 1 or "
+            "lower its cpu.weight, or run it at another time."
+        )
+    return (
+        f"SCHED_IDLE yields only within its cgroup, and {group['name']} has cpu.idle already: run "
+        "it at another time."
     )
 
 

@@ -41,7 +41,9 @@ def section(view: View) -> Section | Nothing:
     )
     kind = "services" if shown is answers["service"] else "cgroups"
     caption = f"Running and ready time of {len(rows)} of {len(shown.rows)} {kind}."
-    named = [answer.fold() for answer in answers.values() if _named(answer)]
+    # What each got of the CPUs next to what was fair.
+    shares = view.ask_step("sharing_group_summary", process=view.process).without("trace_id")
+    named = [answer.fold() for answer in (*answers.values(), shares) if _named(answer)]
     return Section(
         _LEAD,
         view.step_window(),

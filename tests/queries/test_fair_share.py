@@ -109,6 +109,19 @@ def test_groups_share_before_their_threads(con: duckdb.DuckDBPyConnection) -> No
         ("C", 110 * MS, 110 * MS), ("D", 110 * MS, 110 * MS),
     ]  # fmt: skip
     assert outcome(con, "thread_summary").conclusion == "clean"
+    assert con.execute("FROM sharing_group_summary").fetchall() == [
+        (1, "/one", [300], 1, 90 * MS, 75.0, 30 * MS, 30 * MS, 0),
+        (1, "/other", [100], 3, 30 * MS, 25.0, 330 * MS, 330 * MS, 0),
+    ]
+    # A thread without group is of the root, and weighs more than a group of weight 100.
+    con.execute("DELETE FROM thread_cgroup WHERE cgroup = '/one'")
+    fair = "SELECT name, weights, fair_ready_ns FROM sharing_group_summary ORDER BY name"
+    assert con.execute(fair).fetchall() == [
+        ("/other", [100], round(120 * MS * (3 - 100 / 1124))),
+        (None, None, round(120 * MS * 100 / 1124)),
+    ]
+    con.execute("DELETE FROM thread_cgroup")
+    assert con.execute("FROM sharing_group_summary").fetchall() == []
 
 
 # A weighs 9 times as much as B and C. It cannot use more than one of two CPUs.

@@ -114,6 +114,35 @@ def test_threads_of_an_idle_cgroup_do_not_crowd(con: duckdb.DuckDBPyConnection) 
     assert outcome(con, "concurrency").conclusion == "clean"
 
 
+# B in the background runs while A is ready, in another group.
+@pytest.mark.parametrize(
+    ("cgroup", "settings", "wanted"),
+    [
+        (None, {}, "set cpu.idle of its cgroup to 1 or lower its cpu.weight, or write 19"),
+        (None, {"autogroup": "1"}, "write 19 to /proc/PID/autogroup, or"),
+        (None, {"autogroup": "1", "autogroups": '{"PID": "/autogroup-7 nice 19"}'},
+         "the lowest already (nice 19 in /proc/PID/autogroup): move it to a cgroup"),
+        ("/batch", {}, "set cpu.idle of /batch to 1 or lower its cpu.weight"),
+        ("/batch", {"cpu_shares": '{"/batch": 3}'}, "/batch has cpu.idle already"),
+    ],
+)  # fmt: skip
+def test_advice_for_background_is_about_its_group(
+    con: duckdb.DuckDBPyConnection, cgroup: str | None, settings: dict[str, str], wanted: str
+) -> None:
+    trace = DrawnTrace(con, turns("AB", 10), TWO, 80 * MS)
+    intervals.build(con, [1])
+    may_use_both(trace)
+    set_policy(trace, "B", (0, "idle"))
+    [(pid,)] = con.execute("SELECT pid FROM process").fetchall()
+    for key, value in settings.items():
+        trace.add("machine_setting", key=key, value=value.replace("PID", str(pid)))
+    if cgroup:
+        trace.add("thread_cgroup", ts=0, tid=1, utid=trace.utid("p/B"), cgroup=cgroup,
+                  source="reading")  # fmt: skip
+    (found,) = [one for one in judged(con, "priority_order") if one.kind == "higher_ready"]
+    assert wanted in found.advice
+
+
 # The other CPU works as well, if only in the background.
 def test_background_keeps_a_cpu_busy(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 
 import duckdb
-import pyarrow as pa
 
 from schedlens import _decoders
 from schedlens.load import sharing_groups
@@ -26,7 +25,11 @@ ORDER BY ts
 """
 
 _WEIGHTS = """
-SELECT utid, weight::INTEGER AS weight, is_unclear FROM share_weight(p_trace_id := $trace_id)
+SELECT utid, weight::INTEGER AS weight, is_unclear, coalesce(place, 0)::INTEGER AS "group"
+FROM share_weight(p_trace_id := $trace_id)
+LEFT JOIN (
+  SELECT unnest($utids::BIGINT[]) AS utid, unnest($places::INTEGER[]) AS place
+) USING (utid)
 """
 
 # A group of threads is named by the lowest number among them.
@@ -75,10 +78,8 @@ def _summarize(con: duckdb.DuckDBPyConnection, trace_id: int, window: tuple[int,
     found = con.execute("SELECT any_value(cpus) FROM share_weight(p_trace_id := $trace_id)", own)
     (cpus,) = found.fetchall()[0]
     sharing = sharing_groups.read(con, trace_id)
-    weights = con.sql(_WEIGHTS, params=own).to_arrow_table()
-    places = [sharing.of_thread.get(utid, 0) for utid in weights["utid"].to_pylist()]
-    weights = weights.append_column("group", pa.array(places, pa.int32()))
     inputs = (
+        (_WEIGHTS, {**own, "utids": [*sharing.of_thread], "places": [*sharing.of_thread.values()]}),
         (_GROUPS, {**own, "least": LEAST_WORKERS}),
         (_RUNNABLE, own),
     )
@@ -89,9 +90,7 @@ def _summarize(con: duckdb.DuckDBPyConnection, trace_id: int, window: tuple[int,
             cursor = cursors.enter_context(contextlib.closing(con.cursor()))
             streams.append(cursor.sql(sql, params=parameters).to_arrow_reader(_BATCH))
         groups = [(group.parent or 0, group.weight) for group in sharing.groups[1:]]
-        summaries = _decoders.summarize(
-            trace_id, window, (cpus, groups), weights.to_reader(), *streams
-        )
+        summaries = _decoders.summarize(trace_id, window, (cpus, groups), *streams)
     for table, rows in summaries:
         con.from_arrow(rows).insert_into(table)
     con.execute(_OBSTACLES, {**own, "start_ns": window[0], "end_ns": window[1]})
