@@ -247,6 +247,8 @@ def test_no_name_of_a_recording_survives(session: tuple[Path, list[Compared]]) -
         r"|TIMER|SCHED|NET_RX|BLOCK|HRTIMER|TASKLET|\d+(\.\d+)+|[0-9,]+|QEMU|sha256"
         r"|kcompactd\d|kswapd\d|voluntary \(.*"
         # The words of the state machine in `problem`.
+        # Settings of groups: their cgroups are replaced, which the other columns show.
+        r'|\{"/": \d+\}|\{("\d+": "/autogroup-\d+ nice -?\d+"(, )?)*\}'
         r"|switch-in without .*|tick unknown.*|the thread that leaves .*|the records of a CPU .*"
     )
     assert {name for name in found if not kept.fullmatch(name)} == set()
@@ -294,6 +296,24 @@ def test_scheduling_policies_are_kept() -> None:
     kept = scrub_rules.Rules(b"secret").scrubbed("thread_policy", rows)["policy"].to_pylist()
     assert kept[:-1] == policies[:-1]
     assert "zqx" not in kept[-1]
+
+
+def test_weights_of_groups_are_kept_under_their_new_names() -> None:
+    rules = scrub_rules.Rules(b"secret")
+    settings = {
+        "cpu_shares": {"/": 1024, "/zqx.slice": 50, "/zqx.slice/a.service": "zqx"},
+        "autogroups": {"17": "/autogroup-3 nice -5", "zqx": "/autogroup-4 nice 0", "18": "zqx"},
+    }
+    rows = [{"trace_id": 1, "key": key, "value": json.dumps(one)} for key, one in settings.items()]
+    rows.append({"trace_id": 2, "key": "cpu_shares", "value": "[zqx"})
+    made = rules.scrubbed("machine_setting", pa.RecordBatch.from_pylist(rows)).to_pylist()
+    cgroups = pa.RecordBatch.from_pydict({"cgroup": ["/", "/zqx.slice"]})
+    names = rules.scrubbed("thread_cgroup", cgroups)["cgroup"].to_pylist()
+    assert "zqx" not in str(made)
+    assert [(row["key"], json.loads(row["value"])) for row in made] == [
+        ("cpu_shares", dict(zip(names, (1024, 50), strict=True))),
+        ("autogroups", {"17": "/autogroup-3 nice -5"}),
+    ]
 
 
 def test_names_of_a_pool_share_a_word() -> None:

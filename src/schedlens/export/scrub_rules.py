@@ -6,6 +6,7 @@ kernel, and of Windows. A text column without a rule is replaced.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -51,6 +52,9 @@ _SETTING_KEYS = _listed(
     "frequency_driver energy_preference idle_driver idle_governor clocksource autogroup "
     "numa_balancing hypervisor allowed_cpus command_pid"
 )
+# Weights of groups of threads: of cgroups by name, and of sessions by process id.
+_GROUP_KEYS = _listed("cpu_shares autogroups")
+_AUTOGROUP = re.compile(r"/autogroup-\d+ nice -?\d+")
 _POWER_KEY = re.compile(r"[a-z0-9_.]*(park|power|epp|perf_|pstate|freq|idle|hetero)[a-z0-9_.]*")
 _NUMBERS = re.compile(r"[-0-9, .%]*|0x[0-9a-fA-F]+")
 _OS = re.compile(r"(Linux|Windows)(?: NT)?(?: (\d+(?:\.\d+){0,3}))?")
@@ -138,7 +142,7 @@ class Rules:
         ]
         made = pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
         if table == "machine_setting":
-            return _changed(made, _setting)
+            return _changed(made, self._setting)
         if table == "problem":
             return _changed(made, _problem)
         if table == "record_count":
@@ -187,6 +191,23 @@ class Rules:
             case "run.command":
                 return lambda text: "command"
         return self.name
+
+    def _setting(self, key: str, value: str | None) -> tuple[str, str | None] | None:
+        if key not in _GROUP_KEYS:
+            return _setting(key, value)
+        try:
+            found = json.loads(value or "")
+        except ValueError:
+            return None
+        if not isinstance(found, dict):
+            return None
+        if key == "cpu_shares":
+            kept = {self._pseudonyms.cgroup(name): shares for name, shares in found.items()
+                    if isinstance(shares, int)}  # fmt: skip
+        else:
+            kept = {pid: text for pid, text in found.items()
+                    if pid.isdigit() and _AUTOGROUP.fullmatch(str(text))}  # fmt: skip
+        return key, json.dumps(kept, sort_keys=True)
 
     def _word_or_name(self, text: str) -> str:
         return text if text in _WORDS else self.name(text)
