@@ -8,15 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from collect_command import collect
 from conftest import command, needs_tracing
-
-from schedlens.machine import cgroups
+from new_cgroup import new_cgroup
 
 pytestmark = pytest.mark.alone
 
@@ -171,30 +169,15 @@ def test_nice_thread_with_its_fair_share_is_not_reported(tmp_path: Path) -> None
     assert row["ready_ns"] <= 0.05 * row["all_ns"]
 
 
-@contextlib.contextmanager
-def cgroup(quota_us: int, period_us: int, name: str | None = None) -> Iterator[Path]:
+def cgroup(
+    quota_us: int, period_us: int, name: str | None = None
+) -> contextlib.AbstractContextManager[Path]:
     """A cgroup with a CPU quota; skips if none can be created."""
-    mounts = cgroups.mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
-    mount = next((one for one in mounts if "cpu" in one.controllers), None)
-    mount = mount or next((one for one in mounts if one.unified), None)
-    if mount is None:
-        pytest.skip("no cgroup hierarchy is mounted, so no quota can be set")
-    folder = mount.folder / (name or f"schedlens-test-{os.getpid()}")
-    try:
-        folder.mkdir()
-        if mount.unified:
-            (folder / "cpu.max").write_text(f"{quota_us} {period_us}", encoding="ascii")
-        else:
-            (folder / "cpu.cfs_period_us").write_text(str(period_us), encoding="ascii")
-            (folder / "cpu.cfs_quota_us").write_text(str(quota_us), encoding="ascii")
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-        pytest.skip(f"no CPU quota can be set here: {error}")
-    try:
-        yield folder
-    finally:
-        folder.rmdir()
+    return new_cgroup(
+        name,
+        v1={"cpu.cfs_period_us": period_us, "cpu.cfs_quota_us": quota_us},
+        v2={"cpu.max": f"{quota_us} {period_us}"},
+    )
 
 
 def quota_folder() -> Path:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from collect_command import collect
 from conftest import command, needs_tracing
-
-from schedlens.machine import cgroups
+from new_cgroup import new_cgroup
 
 pytestmark = pytest.mark.alone
 
@@ -60,27 +58,12 @@ def test_sessions_share_before_their_processes(tmp_path: Path) -> None:
     assert unfair(many) <= 0.08
 
 
-@contextlib.contextmanager
-def weighed(name: str, percent: int) -> Iterator[Path]:
+def weighed(name: str, percent: int) -> AbstractContextManager[Path]:
     """A cgroup with a part of the default weight; skips if none can be created."""
-    mounts = cgroups.mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
-    mount = next((one for one in mounts if "cpu" in one.controllers), None)
-    mount = mount or next((one for one in mounts if one.unified), None)
-    if mount is None:
-        pytest.skip("no cgroup hierarchy is mounted")
-    folder = mount.folder / f"schedlens-test-{name}-{os.getpid()}"
-    file, text = ("cpu.weight", percent) if mount.unified else ("cpu.shares", percent * 1024 // 100)
-    try:
-        folder.mkdir()
-        (folder / file).write_text(str(text), encoding="ascii")
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-        pytest.skip(f"no CPU weight can be set here: {error}")
-    try:
-        yield folder
-    finally:
-        folder.rmdir()
+    return new_cgroup(
+        f"schedlens-test-{name}-{os.getpid()}",
+        v1={"cpu.shares": percent * 1024 // 100}, v2={"cpu.weight": str(percent)},
+    )  # fmt: skip
 
 
 def test_cgroups_share_by_weight(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import duckdb
 import etl_drawn
-import pyarrow as pa
 import pytest
 from conftest import command
 from drawn_trace import Cpu, DrawnTrace, Slice, add, drawn_database
@@ -24,12 +23,11 @@ from schedlens.ask import analysis, blank_database, judging
 from schedlens.ask.findings import Scope
 from schedlens.commands import cli
 from schedlens.commands.analyze import analyze
-from schedlens.export import excerpt, scrub_rules, scrubbed_recording
+from schedlens.export import excerpt, scrubbed_recording
 from schedlens.export.excerpt import Choice
 from schedlens.export.scrubbed_recording import Compared
 from schedlens.load import query_threads, recording, scrubbed_file, store
 from schedlens.output.pseudonyms import Pseudonyms
-from schedlens.record.linux import snapshot
 from schedlens.simulate import cases
 
 MS = 1_000_000
@@ -288,32 +286,6 @@ def test_report_of_a_scrubbed_recording_has_no_names(
 WELL_KNOWN = re.compile(
     r"(migration|ksoftirqd|cpuhp)/\d+|kthreadd|rcu_\w+|kauditd|khugepaged|kcompactd0|kswapd0"
 )
-
-
-def test_scheduling_policies_are_kept() -> None:
-    policies = [*snapshot.POLICIES.values(), "zqxpolicy"]
-    rows = pa.RecordBatch.from_pydict({"policy": policies})
-    kept = scrub_rules.Rules(b"secret").scrubbed("thread_policy", rows)["policy"].to_pylist()
-    assert kept[:-1] == policies[:-1]
-    assert "zqx" not in kept[-1]
-
-
-def test_weights_of_groups_are_kept_under_their_new_names() -> None:
-    rules = scrub_rules.Rules(b"secret")
-    settings = {
-        "cpu_shares": {"/": 1024, "/zqx.slice": 50, "/zqx.slice/a.service": "zqx"},
-        "autogroups": {"17": "/autogroup-3 nice -5", "zqx": "/autogroup-4 nice 0", "18": "zqx"},
-    }
-    rows = [{"trace_id": 1, "key": key, "value": json.dumps(one)} for key, one in settings.items()]
-    rows.append({"trace_id": 2, "key": "cpu_shares", "value": "[zqx"})
-    made = rules.scrubbed("machine_setting", pa.RecordBatch.from_pylist(rows)).to_pylist()
-    cgroups = pa.RecordBatch.from_pydict({"cgroup": ["/", "/zqx.slice"]})
-    names = rules.scrubbed("thread_cgroup", cgroups)["cgroup"].to_pylist()
-    assert "zqx" not in str(made)
-    assert [(row["key"], json.loads(row["value"])) for row in made] == [
-        ("cpu_shares", dict(zip(names, (1024, 50), strict=True))),
-        ("autogroups", {"17": "/autogroup-3 nice -5"}),
-    ]
 
 
 def test_names_of_a_pool_share_a_word() -> None:
