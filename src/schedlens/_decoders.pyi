@@ -220,6 +220,12 @@ class PerfettoPackets:
 def schemas() -> dict[str, pa.Schema]:
     """The Arrow schema of each declared table."""
 
+def zero_nulls(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with zeros and empty values in memory where they are NULL.
+
+    DuckDB leaves there what its memory contained before, which can be parts of names.
+    """
+
 def sweep(trace_id: int, facts: Mapping[str, Any], inputs: Mapping[str, Any]) -> Sweep:
     """Computes the interval tables of one recording."""
 

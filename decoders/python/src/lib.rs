@@ -3,6 +3,7 @@
 mod intervals;
 mod perfetto;
 mod replay;
+mod tables;
 mod text_export;
 
 use std::collections::{BTreeMap, HashMap};
@@ -437,16 +438,6 @@ fn run_samples(
     batch.to_pyarrow(py)
 }
 
-/// The Arrow schema of each declared table.
-#[pyfunction]
-fn schemas(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let schemas = PyDict::new(py);
-    for (name, schema) in schema::tables() {
-        schemas.set_item(name, schema.to_pyarrow(py)?)?;
-    }
-    Ok(schemas)
-}
-
 /// The name of the core type of each CPU, given the efficiency class of each.
 #[pyfunction]
 fn core_types(classes: Vec<u32>) -> Vec<String> {
@@ -491,10 +482,10 @@ fn _decoders(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(etl_scrub, module)?)?;
     module.add_function(wrap_pyfunction!(etl_payload, module)?)?;
     module.add_function(wrap_pyfunction!(run_samples, module)?)?;
-    module.add_function(wrap_pyfunction!(schemas, module)?)?;
     module.add_function(wrap_pyfunction!(windows_cpus, module)?)?;
     perfetto::register(module)?;
     text_export::register(module)?;
     intervals::register(module)?;
+    tables::register(module)?;
     replay::register(module)
 }

@@ -9,6 +9,7 @@ pub mod batcher;
 pub mod chunk;
 pub mod columns;
 pub mod intervals;
+pub mod null_slots;
 pub mod pool;
 pub mod schema;
 pub mod staged;

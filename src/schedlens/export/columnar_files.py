@@ -46,11 +46,13 @@ def save(con: duckdb.DuckDBPyConnection, query: str, path: Path, form: Form) -> 
 def _write_arrow(con: duckdb.DuckDBPyConnection, query: str, out: BinaryIO) -> None:
     import pyarrow as pa
 
+    from schedlens import _decoders
+
     try:
         rows = con.sql(query).to_arrow_reader(_ROWS)
         with pa.ipc.new_file(out, rows.schema) as file:
             for batch in rows:
-                file.write_batch(batch)
+                file.write_batch(_decoders.zero_nulls(batch))
     except duckdb.Error as error:
         raise DatabaseError(str(error).splitlines()[0]) from None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from schedlens import _decoders
 from schedlens.errors import UnknownNameError
 from schedlens.timeline.columns import split_sql
 from schedlens.timeline.prepared import Timelines
@@ -159,10 +160,11 @@ def slices(timelines: Timelines, asked: Asked) -> pa.Table:
 
 
 def as_bytes(table: pa.Table) -> bytes:
-    """The table as an uncompressed Arrow IPC stream."""
+    """The table as an uncompressed Arrow IPC stream, the same bytes for the same rows."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+        for batch in table.to_batches():
+            writer.write_batch(_decoders.zero_nulls(batch))
     return bytes(sink.getvalue())
 
 
