@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder with files that are no recordings, and an analysis without its recordings."""
     (tmp_path / "empty.etl").touch()
     (tmp_path / "text.perf.data").write_text("hello\n")
+    (tmp_path / "perf.data.xz").write_bytes(lzma.compress(b"PERFILE2"))
     (tmp_path / "asked").mkdir()
     (tmp_path / "asked" / "analysis.duckdb").touch()
     return tmp_path
@@ -37,6 +39,10 @@ def folder(tmp_path: Path) -> Path:
             ["analyze", "text.perf.data", "-o", "out"],
             'analyze: text.perf.data: begins with "hello\\n", not with PERFILE2 nor as a '
             "trace.dat or .etl file: give a perf.data, trace.dat or .etl file",
+        ),
+        (
+            ["analyze", "perf.data.xz"],
+            "analyze: perf.data.xz: is packed with xz: unpack it first (xz -dk FILE)",
         ),
         (
             ["analyze", "asked"],

@@ -82,9 +82,21 @@ pub enum DecodeError {
     Io(#[from] io::Error),
 }
 
+/// First bytes of packed files, what packed them, and the command that unpacks them.
+const PACKED: [(&[u8], &str, &str); 5] = [
+    (b"\xfd7zXZ", "xz", "xz -dk"),
+    (b"\x1f\x8b", "gzip", "gunzip -k"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
+    (b"BZh", "bzip2", "bunzip2 -k"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip", "7z x"),
+];
+
 fn not_a_recording(found: &[u8]) -> String {
     if found.is_empty() {
         return "the file is empty: give a perf.data, trace.dat or .etl file".to_owned();
+    }
+    if let Some((_, packer, command)) = PACKED.iter().find(|(magic, ..)| found.starts_with(magic)) {
+        return format!("is packed with {packer}: unpack it first ({command} FILE)");
     }
     format!(
         "begins with \"{}\", not with PERFILE2 nor as a trace.dat or .etl file: give a perf.data, \
@@ -210,6 +222,14 @@ mod tests {
             "begins with \"\\x7fELF\\x02\\x01\\x01\\x00\", not with PERFILE2 nor as a trace.dat \
              or .etl file: give a perf.data, trace.dat or .etl file"
         );
+    }
+
+    #[test]
+    fn a_packed_file_is_refused_with_the_command_that_unpacks_it() {
+        let error = not_a_recording;
+        assert_eq!(error(b"\xfd7zXZ\0\0\x04"), "is packed with xz: unpack it first (xz -dk FILE)");
+        assert_eq!(error(b"\x1f\x8b"), "is packed with gzip: unpack it first (gunzip -k FILE)");
+        assert!(error(b"\x1f").starts_with("begins with"));
     }
 
     #[test]
