@@ -18,6 +18,7 @@ from typing import Any
 
 from schedlens.ask import loss
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean
+from schedlens.machine import cpu_list
 from schedlens.output.wording import count, duration, number, percent, recordings, thread_name
 
 NEEDS: tuple[str, ...] = ()
@@ -209,6 +210,12 @@ _LARGER_BUFFERS = {
     "perfetto": ("buffers.size_kb of the trace config",) * 2,
 }
 
+# Without which option each recorder records all CPUs.
+_ALL_CPUS = {
+    "perf": " (`perf record -a`, without -C)",
+    "trace_cmd": " (trace-cmd record, without -M)",
+}
+
 
 def _advice(scope: Scope, row: dict[str, Any]) -> str:
     """What to do about the loss, by the recorder that made the recording."""
@@ -240,6 +247,22 @@ def _advice(scope: Scope, row: dict[str, Any]) -> str:
         return (
             "Record all programs with `perf record -a`: this recording shows only when chosen "
             "threads left a CPU, and not who ran otherwise."
+        )
+    silent = [
+        found["cpu"]
+        for found in scope.rows(
+            "SELECT DISTINCT loss.cpu FROM loss JOIN trace USING (trace_id) "
+            f"WHERE trace_id = {trace_id} AND signalled_by = 'late_start' "
+            "AND start_ns <= first_ns AND end_ns >= duration_ns"
+        )
+    ]
+    if silent:
+        # Their loss is only known where records of other CPUs prove that threads ran there.
+        how = _ALL_CPUS.get(row["source"], "")
+        noun = "CPU" if len(silent) == 1 else "CPUs"
+        return (
+            f"Record all CPUs{how}: threads ran on {noun} {cpu_list.text(silent)} too, of which "
+            "nothing is recorded."
         )
     if row["source"] == "perf" and row["has_switch_records"] is False:
         return (

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import processors
 import pytest
 from conftest import command, needs_tracing
 from record.test_collect_rights import as_user, open_folder, paranoid, tracefs_is_closed
@@ -83,6 +84,20 @@ def switch_records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("samples") / "r"
     return analyzed(str(record(folder, "-a", "-e", "cpu-clock")))
+
+
+def test_cpus_that_were_not_recorded_are_named(tmp_path: Path) -> None:
+    processors.needs_two()
+    needs_tracing()
+    file = tmp_path / "perf.data"
+    subprocess.run(
+        ["perf", "record", "-q", "-C", "0", "-e", "sched:sched_switch,sched:sched_waking",
+         "-o", str(file), "--", "perf", "bench", "sched", "messaging", "-g", "1", "-l", "100"],
+        capture_output=True, check=True, timeout=120,
+    )  # fmt: skip
+    found = analyzed(str(file), "--only", "trace_quality")["findings"]
+    (advice,) = [finding["advice"] for finding in found if finding["kind"] == "loss"]
+    assert "(`perf record -a`, without -C): threads ran on CPU" in advice
 
 
 def test_switch_records_alone_count_as_context_switches(

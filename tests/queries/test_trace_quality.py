@@ -145,6 +145,24 @@ def test_breaks_without_switch_records_advise_recording_them() -> None:
     assert "--switch-events" not in having
 
 
+def test_cpus_without_any_record_are_to_be_recorded() -> None:
+    with drawn_database() as con:
+        slices = [Slice("game/A", 1, 0, 10_000_000)]
+        trace = DrawnTrace(con, slices, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
+        trace.add("loss", cpu=0, start_ns=0, end_ns=10_000_000, signalled_by="late_start")
+        con.execute("UPDATE trace SET source = 'perf'")
+        con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")
+        (found,) = [f for f in judged(con, "trace_quality") if f.kind == "loss"]
+        assert found.advice == (
+            "Record all CPUs (`perf record -a`, without -C): threads ran on CPU 0 too, of which "
+            "nothing is recorded."
+        )
+        # Records that only begin late are another matter.
+        con.execute("UPDATE loss SET end_ns = 4_000_000")
+        (found,) = [f for f in judged(con, "trace_quality") if f.kind == "loss"]
+        assert "--switch-events" in found.advice
+
+
 @pytest.mark.parametrize(
     ("source", "signalled_by", "collected", "advised", "not_advised"),
     [
