@@ -210,7 +210,7 @@ _LARGER_BUFFERS = {
     "perfetto": ("buffers.size_kb of the trace config",) * 2,
 }
 
-# Without which option each recorder records all CPUs.
+# How each recorder records all CPUs.
 _ALL_CPUS = {
     "perf": " (`perf record -a`, without -C)",
     "trace_cmd": " (trace-cmd record, without -M)",
@@ -248,21 +248,12 @@ def _advice(scope: Scope, row: dict[str, Any]) -> str:
             "Record all programs with `perf record -a`: this recording shows only when chosen "
             "threads left a CPU, and not who ran otherwise."
         )
-    silent = [
-        found["cpu"]
-        for found in scope.rows(
-            "SELECT DISTINCT loss.cpu FROM loss JOIN trace USING (trace_id) "
-            f"WHERE trace_id = {trace_id} AND signalled_by = 'late_start' "
-            "AND start_ns <= first_ns AND end_ns >= duration_ns"
-        )
-    ]
+    silent = _cpus_without_records(scope, trace_id)
     if silent:
-        # Their loss is only known where records of other CPUs prove that threads ran there.
-        how = _ALL_CPUS.get(row["source"], "")
         noun = "CPU" if len(silent) == 1 else "CPUs"
         return (
-            f"Record all CPUs{how}: threads ran on {noun} {cpu_list.text(silent)} too, of which "
-            "nothing is recorded."
+            f"Record all CPUs{_ALL_CPUS.get(row['source'], '')}: threads ran on {noun} "
+            f"{cpu_list.text(silent)} too, of which nothing is recorded."
         )
     if row["source"] == "perf" and row["has_switch_records"] is False:
         return (
@@ -273,6 +264,18 @@ def _advice(scope: Scope, row: dict[str, Any]) -> str:
         "Record again, or read the numbers of this recording as ranges. The recorder reported no "
         "lost events, so larger buffers are unlikely to help."
     )
+
+
+def _cpus_without_records(scope: Scope, trace_id: int) -> list[int]:
+    """CPUs on which threads ran, as wakings on other CPUs prove, without leaving a record."""
+    return [
+        found["cpu"]
+        for found in scope.rows(
+            "SELECT DISTINCT loss.cpu FROM loss JOIN trace USING (trace_id) "
+            f"WHERE trace_id = {trace_id} AND signalled_by = 'late_start' "
+            "AND start_ns <= first_ns AND end_ns >= duration_ns"
+        )
+    ]
 
 
 def _severity(unknown_pct: float) -> Severity:
