@@ -76,3 +76,20 @@ def test_arrow_file_has_zeros_and_the_same_bytes(
         assert found.equals(expected)
         files.append(path.read_bytes())
     assert len(set(files)) == 1
+
+
+def test_every_type_of_duckdb_is_written_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "types.arrow"
+    with duckdb.connect() as con:
+        columnar_files.save(con, "FROM test_all_types()", path, "arrow")
+        tables = {
+            "written": pa.ipc.open_file(path).read_all(),
+            "asked": con.sql("FROM test_all_types()").to_arrow_table(),
+        }
+        assert tables["written"].schema.equals(tables["asked"].schema, check_metadata=True)
+        for name, table in tables.items():
+            con.register(name, table)
+        # DuckDB compares, because nan is nan there.
+        assert con.sql("SELECT count(*) FROM written").fetchall() == [(3,)]
+        assert con.sql("FROM written EXCEPT FROM asked").fetchall() == []
+        assert con.sql("FROM asked EXCEPT FROM written").fetchall() == []
