@@ -196,7 +196,7 @@ def _loss(scope: Scope, row: dict[str, Any], others: int) -> Finding:
 
 # Gaps that no record of the recorder explains, and those of the file: buffers do not help there.
 _NOT_THE_RECORDER = (
-    "chain_break", "stream_end", "late_start", "early_end", "damaged", "truncated",
+    "chain_break", "stream_end", "late_start", "early_end", "not_recorded", "damaged", "truncated",
 )  # fmt: skip
 # How to give each recorder more memory, for recordings of `collect` and of others.
 _LARGER_BUFFERS = {
@@ -252,8 +252,8 @@ def _advice(scope: Scope, row: dict[str, Any]) -> str:
     if silent:
         noun = "CPU" if len(silent) == 1 else "CPUs"
         return (
-            f"Record all CPUs{_ALL_CPUS.get(row['source'], '')}: threads ran on {noun} "
-            f"{cpu_list.text(silent)} too, of which nothing is recorded."
+            f"Record all CPUs{_ALL_CPUS.get(row['source'], '')}: nothing of {noun} "
+            f"{cpu_list.text(silent)} was recorded, and what ran there is unknown."
         )
     if row["source"] == "perf" and row["has_switch_records"] is False:
         return (
@@ -267,13 +267,15 @@ def _advice(scope: Scope, row: dict[str, Any]) -> str:
 
 
 def _cpus_without_records(scope: Scope, trace_id: int) -> list[int]:
-    """CPUs on which threads ran, as wakings on other CPUs prove, without leaving a record."""
+    """CPUs that the recorder left out, as it states, or on which threads ran without a record, as
+    wakings on other CPUs prove.
+    """
     return [
         found["cpu"]
         for found in scope.rows(
             "SELECT DISTINCT loss.cpu FROM loss JOIN trace USING (trace_id) "
-            f"WHERE trace_id = {trace_id} AND signalled_by = 'late_start' "
-            "AND start_ns <= first_ns AND end_ns >= duration_ns"
+            f"WHERE trace_id = {trace_id} AND (signalled_by = 'not_recorded' "
+            "OR signalled_by = 'late_start' AND start_ns <= first_ns AND end_ns >= duration_ns)"
         )
     ]
 

@@ -50,9 +50,13 @@ WITH
       trace_id,
       signalled_by,
       events,
+      -- A gap of a known CPU that has no bound reaches to that end of the recording.
       CASE
-        WHEN loss.start_ns IS NOT NULL AND loss.end_ns IS NOT NULL
-          THEN greatest(0, overlap_ns(loss.start_ns, loss.end_ns, span.start_ns, span.end_ns))
+        WHEN loss.cpu IS NOT NULL OR (loss.start_ns IS NOT NULL AND loss.end_ns IS NOT NULL)
+          THEN greatest(0, overlap_ns(
+            coalesce(loss.start_ns, span.start_ns), coalesce(loss.end_ns, span.end_ns),
+            span.start_ns, span.end_ns
+          ))
       END AS ns,
     FROM loss
     JOIN span USING (trace_id)

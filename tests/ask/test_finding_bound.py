@@ -9,7 +9,7 @@ from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 
 from schedlens.ask.findings import Finding, Metric, Scope
 from schedlens.ask.judging import judge_all
-from schedlens.ask.loss import bounded, limited
+from schedlens.ask.loss import bounded, limited, unjudged
 
 MS = 1_000_000
 
@@ -116,3 +116,24 @@ def test_amounts_without_bound_are_of_what_was_recorded() -> None:
         assert detailed(plain, None) == plain
     for bounded_already in ("A ran at least 12 ms, up to 3 ms alone.", "A took turns with B."):
         assert detailed(bounded_already, 12.3) == bounded_already
+
+
+def test_absence_of_problems_is_limited_to_what_was_recorded(trace: DrawnTrace) -> None:
+    def reasons() -> dict[str, str]:
+        outcomes = judge_all(Scope(trace.con), ["priority_order", "trace_quality"]).outcomes
+        return {said.analyzer: said.reason for said in outcomes}
+
+    seen = reasons()
+    assert "unknown" not in seen["priority_order"]
+    trace.con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 1")
+    trace.add("loss", cpu=1, start_ns=None, end_ns=None, signalled_by="not_recorded")
+    unseen = " 50\u00a0% of the CPU time is unknown: problems there would not show."
+    assert reasons()["priority_order"] == seen["priority_order"] + unseen
+
+
+def test_absence_of_problems_in_several_recordings_counts_the_incomplete() -> None:
+    assert unjudged([], 3) == ""
+    said = unjudged([2.0, 50.0], 3)
+    assert said.replace("\u00a0", " ") == (
+        " Up to 50 % of the CPU time is unknown in 2 recordings: problems there would not show."
+    )

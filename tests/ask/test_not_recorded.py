@@ -86,18 +86,70 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return analyzed(str(record(folder, "-a", "-e", "cpu-clock")))
 
 
-def test_cpus_that_were_not_recorded_are_named(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def one_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A perf.data of CPU 0 alone, on a machine with others."""
     processors.needs_two()
     needs_tracing()
-    file = tmp_path / "perf.data"
+    file = tmp_path_factory.mktemp("one-cpu") / "perf.data"
     subprocess.run(
         ["perf", "record", "-q", "-C", "0", "-e", "sched:sched_switch,sched:sched_waking",
          "-o", str(file), "--", "perf", "bench", "sched", "messaging", "-g", "1", "-l", "100"],
         capture_output=True, check=True, timeout=120,
     )  # fmt: skip
-    found = analyzed(str(file), "--only", "trace_quality")["findings"]
-    (advice,) = [finding["advice"] for finding in found if finding["kind"] == "loss"]
-    assert "(`perf record -a`, without -C): threads ran on CPU" in advice
+    return file
+
+
+def without_id_index(file: Path, target: Path) -> Path:
+    """The recording as perf before 6.0 wrote it: without the CPUs on which events were opened."""
+    content = bytearray(file.read_bytes())
+    position, size = struct.unpack_from("<QQ", content, 40)
+    end, id_index, time_conv, changed = position + size, 69, 79, 0
+    while position < end:
+        kind, _, length = struct.unpack_from("<IHH", content, position)
+        if kind == id_index:
+            struct.pack_into("<I", content, position, time_conv)
+            changed += 1
+        position += length
+    assert changed
+    target.write_bytes(content)
+    return target
+
+
+@pytest.mark.parametrize("perf", ["new", "old"])
+def test_cpus_that_were_not_recorded_are_unknown(one_cpu: Path, tmp_path: Path, perf: str) -> None:
+    old = perf == "old"
+    file = without_id_index(one_cpu, tmp_path / "perf.data") if old else one_cpu
+    facts = analyzed(str(file), "-o", str(tmp_path / "out"))
+    (advice,) = [finding["advice"] for finding in facts["findings"] if finding["kind"] == "loss"]
+    assert "(`perf record -a`, without -C): nothing of CPU" in advice
+    with duckdb.connect(facts["database"], read_only=True) as con:
+        recorded = con.execute(
+            "SELECT cpu, bool_or(state <> 'unknown') FROM cpu_state GROUP BY cpu ORDER BY cpu"
+        ).fetchall()
+        assert recorded == [(cpu, cpu == 0) for cpu in range(os.cpu_count() or 1)]
+        # Nothing shows that CPU 0 began late, or that a thread which left it did not run elsewhere.
+        signs = con.execute("SELECT DISTINCT signalled_by FROM loss WHERE cpu <> 0").fetchall()
+        assert signs == [("not_recorded",)]
+        late = "SELECT count(*) FROM loss WHERE cpu = 0 AND signalled_by = 'late_start'"
+        assert con.execute(late).fetchone() == (0,)
+        known = con.execute(
+            "SELECT DISTINCT state FROM thread_state WHERE dur > 0 AND state <> 'unknown'"
+        ).fetchall()
+        assert known == [("running",)]
+        reasons = con.execute(
+            "SELECT reason FROM analyzer_outcome WHERE outcome = 'clean' AND analyzer = 'real_time'"
+        ).fetchall()
+    for (reason,) in reasons:
+        assert re.search(r"% of the CPU time is unknown: problems there would not show\.$", reason)
+
+
+def test_recording_of_all_cpus_lacks_none(tmp_path: Path) -> None:
+    file = record(tmp_path / "r", "-a", "-e", "sched:sched_switch,sched:sched_waking")
+    old = without_id_index(file, tmp_path / "old.data")
+    facts = analyzed(str(file), str(old), "-o", str(tmp_path / "out"), "--no-report")
+    with duckdb.connect(facts["database"], read_only=True) as con:
+        assert not con.execute("FROM loss WHERE signalled_by = 'not_recorded'").fetchall()
 
 
 def test_switch_records_alone_count_as_context_switches(

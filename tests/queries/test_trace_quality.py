@@ -154,11 +154,16 @@ def test_cpus_without_any_record_are_to_be_recorded() -> None:
         con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")
         (found,) = [f for f in judged(con, "trace_quality") if f.kind == "loss"]
         assert found.advice == (
-            "Record all CPUs (`perf record -a`, without -C): threads ran on CPU 0 too, of which "
-            "nothing is recorded."
+            "Record all CPUs (`perf record -a`, without -C): nothing of CPU 0 was recorded, and "
+            "what ran there is unknown."
         )
+        # What the recorder states about a CPU has no bounds.
+        con.execute("UPDATE loss SET start_ns = NULL, end_ns = NULL, signalled_by = 'not_recorded'")
+        assert [f for f in judged(con, "trace_quality") if f.kind == "loss"] == [found]
+        lost = con.execute("SELECT gaps, gap_ns FROM trace_quality()").fetchall()
+        assert lost == [(1, 10_000_000)]
         # Records that only begin late are another matter.
-        con.execute("UPDATE loss SET end_ns = 4_000_000")
+        con.execute("UPDATE loss SET start_ns = 0, end_ns = 4_000_000, signalled_by = 'late_start'")
         (found,) = [f for f in judged(con, "trace_quality") if f.kind == "loss"]
         assert "--switch-events" in found.advice
 

@@ -34,6 +34,7 @@ mod merged;
 mod misfit;
 mod misfits;
 mod named;
+mod opened;
 mod overwritten;
 pub mod record;
 pub mod recording;

@@ -32,6 +32,8 @@ pub const USER_TYPE_START: u32 = 64;
 pub const HEADER_ATTR: u32 = 64;
 /// `PERF_RECORD_HEADER_TRACING_DATA`
 pub const HEADER_TRACING_DATA: u32 = 66;
+/// `PERF_RECORD_ID_INDEX`: on which CPU each event was opened.
+pub const ID_INDEX: u32 = 69;
 /// `PERF_RECORD_AUXTRACE`
 pub const AUXTRACE: u32 = 71;
 /// `PERF_RECORD_EVENT_UPDATE`

@@ -19,6 +19,7 @@ use crate::ids::Events;
 use crate::index::Index;
 use crate::input::Input;
 use crate::named;
+use crate::opened::Opened;
 use crate::record::{self, Record};
 
 /// `perf_event_update`: the name of an event, in pipe mode.
@@ -133,7 +134,8 @@ impl Recording {
         let available = recording.features.cpus_available.and_then(|cpus| i32::try_from(cpus).ok());
         recording.index.cpu_limit = available.filter(|cpus| (1..CPU_LIMIT).contains(cpus));
         recording.index.expect_backward(&recording.events);
-        recording.add_streams(streams)?;
+        let mut opened = Opened::new(&recording.events, &recording.named);
+        recording.add_streams(streams, &mut opened)?;
         let Self { index, segments, events, problems, .. } = &mut recording;
         let data = |segment: u32| {
             let segment = segments.get(segment as usize);
@@ -142,6 +144,9 @@ impl Recording {
         index.leave_out(events, data, problems);
         let Self { segments, events, named, index, .. } = &recording;
         let hotplug = Hotplug::of(hotplug::Records { segments, events, named, index });
+        let Self { events, features, index, of_chosen_threads, .. } = &recording;
+        let closed = opened.not_recorded(events, features, index, *of_chosen_threads);
+        recording.index.gaps.extend(closed);
         recording.index.gaps.extend(hotplug.gaps);
         recording.offline = hotplug.offline;
         recording.index.finish(recording.cut_off);
@@ -149,7 +154,7 @@ impl Recording {
         Ok(recording)
     }
 
-    fn add_streams(&mut self, streams: Vec<Stream>) -> Result<(), Error> {
+    fn add_streams(&mut self, streams: Vec<Stream>, opened: &mut Opened) -> Result<(), Error> {
         for stream in streams {
             let mut unpacking = Unpacking::default();
             let data = (*stream.segment).as_ref().get(..stream.end).unwrap_or_default();
@@ -163,6 +168,7 @@ impl Recording {
                 &mut self.problems,
                 |record, problems| {
                     self.of_chosen_threads |= record::names_threads(record);
+                    opened.take(record, &self.events);
                     unpacking.take(record, &stream.name, problems);
                 },
             );

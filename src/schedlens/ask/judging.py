@@ -111,7 +111,12 @@ def judge_all(
             if isinstance(finding, Finding) and finding.trace_id not in blind
         ]
         findings += own
-        outcomes.append(_outcome(name, own, [o for o in concluded if isinstance(o, Outcome)]))
+        said = _outcome(name, own, [o for o in concluded if isinstance(o, Outcome)])
+        if said.conclusion == "clean" and analyzer.metric != "measured":
+            unseen = [pct for trace_id, pct in missed.items() if trace_id not in blind]
+            added = loss.unjudged(unseen, len(traces))
+            said = replace(said, reason=unbroken(said.reason + added))
+        outcomes.append(said)
         # Steps that nobody meant to measure so are no news.
         if analyzer.metric != "measured":
             outcomes += [

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from schedlens.ask.findings import Finding, Metric, Scope
-from schedlens.output.wording import duration, percent, with_bound
+from schedlens.output.wording import count, duration, percent, with_bound
 
 # Costs taken from these queries have no bounds if events were lost, as the queries state.
 _UNBOUNDED = re.compile(
@@ -143,3 +143,17 @@ def limited(finding: Finding, missed_pct: float | None) -> Finding:
         return finding
     note = f" {percent(missed_pct)} of the CPU time is unknown; amounts are of what was recorded."
     return replace(finding, detail=finding.detail + note)
+
+
+def unjudged(missed_pct: list[float], recordings: int) -> str:
+    """What to add to the statement that so many recordings show no problem; empty if all was seen.
+
+    `missed_pct`: the shares of CPU time that are unknown in some of them.
+    """
+    if not missed_pct:
+        return ""
+    share = f" {percent(max(missed_pct))} of the CPU time is unknown"
+    if recordings > 1:
+        where = count(len(missed_pct), "recording")
+        share = f" Up to{share} in {where}"
+    return f"{share}: problems there would not show."

@@ -48,6 +48,10 @@ UNION ALL
 SELECT DISTINCT cpu.cpu, 'late_start', begin_ns, end_ns
 FROM cpu, whole
 WHERE trace_id = $trace_id AND online IS NOT false AND cpu.cpu NOT IN (SELECT cpu FROM edge)
+  AND NOT EXISTS (
+    FROM loss
+    WHERE loss.trace_id = $trace_id AND loss.cpu = cpu.cpu AND signalled_by = 'not_recorded'
+  )
 """
 
 # Threads that a waking says ran on a CPU before its first record or after its last.

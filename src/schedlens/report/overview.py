@@ -147,7 +147,7 @@ def show(facts: dict[str, Any]) -> None:
             console.print(f"{_SIGNS[severity]} [dim]and {more} more in the report[/]")
     for line in todo.unpredicted(facts):
         console.print(f"{_SIGNS['unknown']} [dim]{_hanging(console, line)}[/]")
-    _show_outcomes(console, [row for row in facts["outcomes"] if row["trace_id"] is None])
+    _show_outcomes(console, facts)
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
@@ -207,8 +207,9 @@ def _hanging(console: Console, text: str) -> str:
     return escape("\n".join(lines).removeprefix(_INDENT))
 
 
-def _show_outcomes(console: Console, outcomes: list[dict[str, Any]]) -> None:
+def _show_outcomes(console: Console, facts: dict[str, Any]) -> None:
     """The analyzers that found no problem, and those whose events are missing."""
+    outcomes = [row for row in facts["outcomes"] if row["trace_id"] is None]
     clean = [row for row in outcomes if row["outcome"] == "clean"]
     if len(clean) <= _FEW_CLEAN:
         for row in clean:
@@ -216,7 +217,12 @@ def _show_outcomes(console: Console, outcomes: list[dict[str, Any]]) -> None:
             console.print(f"{_SIGNS['clean']} {_hanging(console, said)}")
     else:
         listed = ", ".join(row["analyzer"] for row in clean)
-        console.print(f"{_SIGNS['clean']} {_hanging(console, f'No problems found: {listed}')}")
+        unknown = [row["cost_pct"] or 0.0 for row in facts["findings"] if row["kind"] == "loss"]
+        where = ""
+        if unknown and max(unknown) > 0:
+            where = f" in what was recorded ({wording.percent(max(unknown))} of CPU time unknown)"
+        said = f"No problems found{where}: {listed}"
+        console.print(f"{_SIGNS['clean']} {_hanging(console, said)}")
     missing = ", ".join(row["analyzer"] for row in outcomes if row["outcome"] == "not_recorded")
     if missing:
         said = f"Not analyzed, events missing (FROM analyzer_outcome): {missing}"

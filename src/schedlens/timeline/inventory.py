@@ -15,6 +15,15 @@ _COUNTERS = "SELECT DISTINCT counter FROM counter_delta WHERE trace_id = $one OR
 _MOST_GAPS = 5_000
 _GAPS = """
 WITH
+  placed AS (
+    SELECT
+      cpu,
+      CASE WHEN cpu IS NULL THEN start_ns ELSE coalesce(start_ns, first_ns) END AS start_ns,
+      CASE WHEN cpu IS NULL THEN end_ns ELSE coalesce(end_ns, duration_ns) END AS end_ns,
+    FROM loss
+    JOIN trace USING (trace_id)
+    WHERE trace_id = $one
+  ),
   numbered AS (
     SELECT
       cpu,
@@ -24,8 +33,8 @@ WITH
         PARTITION BY cpu ORDER BY start_ns, end_ns
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
       ), true) AS begins,
-    FROM loss
-    WHERE trace_id = $one AND start_ns IS NOT NULL AND end_ns > start_ns
+    FROM placed
+    WHERE start_ns IS NOT NULL AND end_ns > start_ns
   ),
   island AS (
     SELECT
