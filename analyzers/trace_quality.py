@@ -54,10 +54,10 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     )
     blind = [row for row in rows if not _switches(row)]
     if blind:
-        yield _blind(blind[0], len(blind) - 1)
+        yield _blind(scope, blind[0], len(blind) - 1)
     own = [row for row in rows if _switches(row) and not row["switches"]]
     if own:
-        yield _switch_records_only(own[0], len(own) - 1)
+        yield _switch_records_only(scope, own[0], len(own) - 1)
     lost = sorted(
         (row for row in rows if _is_lossy(row)),
         key=lambda row: (-loss.unknown_pct(row), row["trace_id"]),
@@ -85,7 +85,25 @@ def _is_lossy(row: dict[str, Any]) -> bool:
     return bool(lost) or loss.unknown_pct(row) >= INFO_PCT
 
 
-def _blind(row: dict[str, Any], others: int) -> Finding:
+# What samples everything, where only one event was to be sampled.
+_WITHOUT_FREQUENCY = (
+    "Record without -F, which records tracepoints a few times per second only. To sample as well, "
+    "give the frequency to one event: perf record -a -e "
+    "sched:sched_switch,sched:sched_waking,cpu-clock/freq=99/"
+)
+
+
+def _is_sampled(scope: Scope, trace_id: int) -> bool:
+    """Whether most events of the tracepoints were not recorded, because of -F."""
+    return bool(
+        scope.rows(
+            f"SELECT 1 AS one FROM problem WHERE trace_id = {trace_id} "
+            "AND place LIKE 'sched:%' AND what LIKE '%(perf record -F)%'"
+        )
+    )
+
+
+def _blind(scope: Scope, row: dict[str, Any], others: int) -> Finding:
     how = {
         "perf": "collect -- CMD, or perf record -a -e sched:sched_switch,sched:sched_waking",
         "trace_cmd": "trace-cmd record -e sched",
@@ -99,7 +117,11 @@ def _blind(row: dict[str, Any], others: int) -> Finding:
             f"{recordings(row['label'], others)}no context switches are recorded, so that which "
             "thread ran on which CPU is unknown."
         ),
-        advice=f"Record context switches and wakeups: {how}.",
+        advice=(
+            f"{_WITHOUT_FREQUENCY}."
+            if _is_sampled(scope, row["trace_id"])
+            else f"Record context switches and wakeups: {how}."
+        ),
         trace_id=row["trace_id"],
         evidence_sql=(
             f"SELECT record, count FROM record_count WHERE trace_id = {row['trace_id']} "
@@ -108,7 +130,7 @@ def _blind(row: dict[str, Any], others: int) -> Finding:
     )
 
 
-def _switch_records_only(row: dict[str, Any], others: int) -> Finding:
+def _switch_records_only(scope: Scope, row: dict[str, Any], others: int) -> Finding:
     return Finding(
         kind="switch_records_only",
         severity="info",
@@ -118,7 +140,9 @@ def _switch_records_only(row: dict[str, Any], others: int) -> Finding:
             "are exact, ready time is known only after a preemption."
         ),
         advice=(
-            "To record wakeups, priorities and all programs, run "
+            f"{_WITHOUT_FREQUENCY} --switch-events."
+            if _is_sampled(scope, row["trace_id"])
+            else "To record wakeups, priorities and all programs, run "
             "`sudo sysctl kernel.perf_event_paranoid=-1`, make /sys/kernel/tracing readable, and "
             "run `collect` again."
         ),

@@ -19,7 +19,11 @@ use schedlens_loader::perf::Chunks;
 use schedlens_perf_data::Recording;
 use schedlens_schedule::batcher::Batcher;
 
-/// A switch: ns since the first record, CPU, threads, state and priorities.
+const SAMPLE: u32 = 9;
+const SWITCH: u32 = 14;
+const SWITCH_CPU_WIDE: u32 = 15;
+
+/// A switch: ns since the first sample or switch, CPU, threads, state and priorities.
 type Switch = (i64, i32, i64, i64, i64, i64, i64);
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -55,8 +59,10 @@ fn by_the_crate(path: &Path) -> Contents {
             let attrs = perf_file.event_attributes().iter();
             names = attrs.map(|a| AttributeDescription::name(a).map(str::to_owned)).collect();
         }
-        let time = record.timestamp().filter(|time| *time > 0);
-        first = first.min(time.unwrap_or(u64::MAX));
+        // perf records that threads appear before it enables the events.
+        if [SAMPLE, SWITCH, SWITCH_CPU_WIDE].contains(&record.record_type.0) {
+            first = first.min(record.timestamp().unwrap_or(u64::MAX));
+        }
         let EventRecord::Sample(sample) = record.parse().expect("parses") else {
             *contents.counts.entry(kind_name(record.record_type.0)).or_default() += 1;
             continue;

@@ -32,6 +32,7 @@ const FORMAT_ID: u64 = 1 << 2;
 const FORMAT_GROUP: u64 = 1 << 3;
 const FORMAT_LOST: u64 = 1 << 4;
 
+const FLAG_FREQ: u64 = 1 << 10;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_CONTEXT_SWITCH: u64 = 1 << 26;
@@ -77,6 +78,8 @@ pub struct Attr {
     pub kind: u32,
     /// `perf_event_attr.config`: for a tracepoint its id.
     pub config: u64,
+    /// `perf_event_attr.sample_period`, or the frequency.
+    pub every: u64,
     /// `perf_event_attr.sample_type`
     pub sample_type: u64,
     /// `perf_event_attr.read_format`
@@ -114,6 +117,7 @@ impl Attr {
         let mut attr = Self {
             kind: u32_at(bytes, 0).unwrap_or_default(),
             config: word(8),
+            every: word(16),
             sample_type: word(24),
             read_format: word(32),
             flags: word(40),
@@ -171,6 +175,13 @@ impl Attr {
         field(SAMPLE_IDENTIFIER);
         layout.size = at;
         layout
+    }
+
+    /// A tracepoint of which most records are left out (`perf record -F`). With a fixed period, the
+    /// kernel writes all of them if they contain the period.
+    pub fn is_sampled_tracepoint(&self) -> bool {
+        let by_count = self.every > 1 && self.sample_type & SAMPLE_PERIOD == 0;
+        self.kind == TYPE_TRACEPOINT && (self.flags & FLAG_FREQ != 0 || by_count)
     }
 
     /// Records of `--switch-events` were requested.
@@ -321,6 +332,21 @@ mod tests {
         bytes[32..40].copy_from_slice(&read_format.to_le_bytes());
         bytes[40..48].copy_from_slice(&FLAG_SAMPLE_ID_ALL.to_le_bytes());
         Attr::read(&bytes).expect("read")
+    }
+
+    #[test]
+    fn tracepoints_are_sampled_at_a_frequency_or_by_a_period_that_is_not_recorded() {
+        let sampled = |flags, every, sample_type| {
+            Attr { kind: TYPE_TRACEPOINT, flags, every, sample_type, ..Attr::default() }
+                .is_sampled_tracepoint()
+        };
+        assert!(sampled(FLAG_FREQ, 99, SAMPLE_RAW | SAMPLE_PERIOD));
+        assert!(sampled(0, 10, SAMPLE_RAW));
+        assert!(!sampled(0, 10, SAMPLE_RAW | SAMPLE_PERIOD));
+        assert!(!sampled(0, 1, SAMPLE_RAW));
+        assert!(!sampled(0, 0, SAMPLE_RAW));
+        let clock = Attr { kind: 1, flags: FLAG_FREQ, every: 99, ..Attr::default() };
+        assert!(!clock.is_sampled_tracepoint());
     }
 
     // 64 bytes in the first version; perf 5 writes 112 and 120, perf 6 128 and 136, perf 7 at least 136.

@@ -23,17 +23,18 @@ const LOST: &str = "PERF_RECORD_LOST";
 const LANES_A_CPU: usize = 32;
 
 #[derive(Debug, Default)]
-struct CpuLanes {
+pub(crate) struct CpuLanes {
     lanes: Vec<u32>,
     recent: usize,
-    strays: Vec<(u64, Span)>,
+    /// Records that fit into no lane, in the order of the file.
+    pub(crate) strays: Vec<(u64, Span)>,
 }
 
 /// The position of each record, and counts.
 #[derive(Debug, Default)]
 pub struct Index {
     pub(crate) lanes: Vec<Lane>,
-    cpus: Vec<CpuLanes>,
+    pub(crate) cpus: Vec<CpuLanes>,
     /// Records without a time, about what existed before the recording.
     pub early: Vec<Span>,
     /// `COMM`, `FORK` and `EXIT` by time.
@@ -45,7 +46,7 @@ pub struct Index {
     pub samples: Vec<u64>,
     /// Number of records.
     pub records: u64,
-    /// Time of the earliest record.
+    /// Time of the earliest sample or switch; of the earliest record if there is none.
     pub first: Option<u64>,
     /// Time of the latest record.
     pub last: Option<u64>,

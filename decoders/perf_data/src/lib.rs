@@ -36,6 +36,7 @@ mod misfits;
 mod named;
 mod opened;
 mod overwritten;
+mod preamble;
 pub mod record;
 pub mod recording;
 pub mod streams;

@@ -12,6 +12,11 @@ pub(crate) fn event(attr: &Attr, features: &Features, problems: &mut Problems) -
         return Event::other(attr.name.clone().unwrap_or_else(|| generic_name(attr)));
     }
     match features.format(attr.config) {
+        Some(format) if attr.is_sampled_tracepoint() => {
+            let name = format.full_name();
+            problems.add(&name, "most of its events were not recorded (perf record -F): not read");
+            Event::other(name)
+        }
         Some(format) => Event::of(format, problems),
         None => {
             let number = || format!("tracepoint {}", attr.config);

@@ -142,6 +142,7 @@ impl Recording {
             segment.map(|segment| (**segment).as_ref()).unwrap_or_default()
         };
         index.leave_out(events, data, problems);
+        index.start_at_first_event(events, data);
         let Self { segments, events, named, index, .. } = &recording;
         let hotplug = Hotplug::of(hotplug::Records { segments, events, named, index });
         let Self { events, features, index, of_chosen_threads, .. } = &recording;

@@ -116,7 +116,7 @@ fn processes(recording: &Recording) -> Value {
     let mut threads = Threads::new(0);
     let first = recording.index.first.unwrap_or_default();
     for (ts, span) in &recording.index.tasks {
-        let time = (*ts != 0).then(|| ts.wrapping_sub(first).cast_signed());
+        let time = (*ts != 0 && *ts >= first).then(|| ts.wrapping_sub(first).cast_signed());
         for found in streams::records(&recording.segments, span) {
             let id = |at| {
                 schedlens_input::bytes::u32_at(found.bytes, at).unwrap_or_default().cast_signed()
@@ -130,7 +130,7 @@ fn processes(recording: &Recording) -> Value {
                 (record::FORK, _) => {
                     threads.fork(Birth::Record, id(16), Some(id(8)), time, id(20));
                 }
-                (record::EXIT, Some(ts)) => threads.exit(id(16), ts),
+                (record::EXIT, ts) => threads.exit(id(16), ts.unwrap_or_default()),
                 _ => {}
             }
         }

@@ -164,6 +164,9 @@ impl<'a> Rows<'a> {
     pub(super) fn record(&mut self, merged: &Merged<'a>, ts: i64) {
         let cpu = merged.cpu;
         let kind = merged.kind();
+        if ts < 0 {
+            return self.before_start(merged);
+        }
         let moment = if cpu == NO_CPU {
             Moment { ts, cpu, seq: 0 }
         } else {
@@ -181,6 +184,21 @@ impl<'a> Rows<'a> {
             self.sample(merged, moment);
         } else {
             self.other_record(merged, moment.apart());
+        }
+    }
+
+    /// What happened before the events were enabled: it existed already when the recording started.
+    #[inline(never)]
+    fn before_start(&mut self, merged: &Merged<'a>) {
+        let (kind, bytes) = (merged.kind(), merged.bytes);
+        self.callchains.record(kind, merged.misc(), bytes);
+        if kind == record::EXIT {
+            self.task(kind, bytes, Some(0));
+        } else {
+            // Only the list at the start of the file is complete.
+            let lists_threads = self.linux.threads.lists_threads;
+            self.task(kind, bytes, None);
+            self.linux.threads.lists_threads = lists_threads;
         }
     }
 

@@ -1,0 +1,107 @@
+"""Events that perf does not record although the file describes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from conftest import command, needs_tracing
+
+pytestmark = pytest.mark.records
+
+EVENTS = "sched:sched_switch,sched:sched_waking"
+
+
+def recorded(file: Path, *options: str, events: str = EVENTS) -> Path:
+    """A perf.data of all CPUs while threads send messages."""
+    needs_tracing()
+    subprocess.run(
+        ["perf", "record", "-q", "-a", "-e", events, *options, "-o", str(file), "--",
+         "perf", "bench", "sched", "messaging", "-g", "1", "-l", "50"],
+        capture_output=True, check=True, timeout=120,
+    )  # fmt: skip
+    return file
+
+
+def analyzed(file: Path) -> dict[str, Any]:
+    done = command(
+        "analyze", str(file), "-o", str(file.with_suffix("")), "--no-report", "--json",
+        "--only", "trace_quality",
+    )  # fmt: skip
+    facts: dict[str, Any] = json.loads(done.stdout)
+    return facts
+
+
+def printed_times(file: Path) -> tuple[int, int]:
+    """The times of the first and the last sample in perf's own text, ns."""
+    text = subprocess.run(
+        ["perf", "script", "--ns", "-F", "time", "-i", str(file)],
+        capture_output=True, text=True, check=True, timeout=120,
+    ).stdout  # fmt: skip
+    times = [int(line.strip().rstrip(":").replace(".", "")) for line in text.splitlines()]
+    return min(times), max(times)
+
+
+def earlier_records(file: Path, first: int) -> list[str]:
+    """Records of threads and mappings with a time before the first sample, in perf's dump."""
+    dump = subprocess.run(
+        ["perf", "script", "-D", "-i", str(file)],
+        capture_output=True, text=True, errors="replace", check=True, timeout=120,
+    ).stdout  # fmt: skip
+    found = []
+    for line in dump.splitlines():
+        cpu, _, rest = line.partition(" ")
+        time, _, name = rest.partition(" ")
+        if cpu.isdecimal() and time.isdecimal() and 0 < int(time) < first:
+            found.append(name)
+    return found
+
+
+def test_recording_starts_when_its_events_are_enabled(tmp_path: Path) -> None:
+    file = recorded(tmp_path / "perf.data")
+    first, last = printed_times(file)
+    # perf follows threads from the start, and enables the events one CPU after another.
+    assert any("PERF_RECORD_FORK" in name for name in earlier_records(file, first))
+    with duckdb.connect(analyzed(file)["database"], read_only=True) as con:
+        start = con.execute("SELECT start_clock, first_ns, duration_ns FROM trace").fetchone()
+        assert start == (first, 0, last - first)
+        for column in ("sched_slice.ts", "thread.start_ns", "thread.end_ns", "thread_name.ts"):
+            table = column.split(".")[0]
+            early = con.execute(f"SELECT count(*) FROM {table} WHERE {column} < 0").fetchone()
+            assert early == (0,), column
+        # The thread that leaves first on the CPU that is enabled first ran for moments.
+        (ran,) = con.execute("SELECT min(dur) FROM sched_slice WHERE ts = 0").fetchall()
+        assert ran[0] < 5_000_000
+
+
+@pytest.mark.parametrize("switches", ["sched_switch", "also PERF_RECORD_SWITCH"])
+def test_sampled_tracepoints_are_not_read(tmp_path: Path, switches: str) -> None:
+    more = ["--switch-events"] if switches.startswith("also") else []
+    facts = analyzed(recorded(tmp_path / "perf.data", "-F", "99", *more))
+    kind = "switch_records_only" if more else "no_switches"
+    (found,) = [found for found in facts["findings"] if found["kind"] == kind]
+    assert found["advice"].startswith("Record without -F")
+    with duckdb.connect(facts["database"], read_only=True) as con:
+        sources = con.execute("SELECT DISTINCT source FROM context_switch").fetchall()
+        assert sources == ([("switch_event",)] if more else [])
+        assert con.execute("SELECT count(*) FROM wakeup").fetchone() == (0,)
+        places = con.execute("SELECT place FROM problem WHERE what LIKE '%perf record -F%'")
+        assert {place for (place,) in places.fetchall()} == set(EVENTS.split(","))
+
+
+def test_advised_events_are_recorded_completely(tmp_path: Path) -> None:
+    file = recorded(tmp_path / "perf.data", events=f"{EVENTS},cpu-clock/freq=99/")
+    facts = analyzed(file)
+    assert "no_switches" not in {found["kind"] for found in facts["findings"]}
+    with duckdb.connect(facts["database"], read_only=True) as con:
+        counted = con.execute(
+            "SELECT record, count FROM record_count WHERE record LIKE 'sched:%' ORDER BY ALL"
+        ).fetchall()
+        (rows,) = con.execute("SELECT count(*) FROM context_switch").fetchall()
+        assert not con.execute("FROM problem WHERE what LIKE '%perf record -F%'").fetchall()
+    assert counted[0] == ("sched:sched_switch", *rows)
+    assert rows[0] > 1_000
