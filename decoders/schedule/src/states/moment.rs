@@ -141,6 +141,11 @@ impl StateMachine {
             self.find_outgoing(&switches[place]);
             ended[place] = self.leave(&switches[place]);
         }
+        // None of these CPUs is silent: a thread that enters one may have been sent to another.
+        for switch in switches {
+            let here = self.cpu(switch.cpu);
+            here.last_record = here.last_record.max(switch.ts);
+        }
         self.apply_off_cpu(moment);
         let switches = &moment.switches;
         for (place, switch) in switches.iter().enumerate() {

@@ -207,6 +207,27 @@ fn an_idle_cpu_without_a_record_of_a_thread_it_was_sent_has_lost_records() {
     assert_eq!(answer.cpu(1)[1], "unknown 1000000..12000000");
 }
 
+// The same, but cpu1 switches at the time at which 10 enters cpu0: the end of its idle time is
+// known.
+#[test]
+fn an_idle_cpu_that_switches_at_the_same_time_is_idle_once() {
+    let answer = Timeline::linux(3, 20 * MS)
+        .thread(10)
+        .thread(11)
+        .switch(MS, 1, 11, 1, S)
+        .migrate(2 * MS, 2, 10, 1)
+        .wake(2 * MS, 2, "waking", 10, 2)
+        .switch(9 * MS, 0, 0, 10, R)
+        .switch(9 * MS, 1, 1, 11, R)
+        .run();
+    assert_eq!(answer.losses(), Vec::<String>::new());
+    assert_eq!(answer.slices_of(1), ["cpu1 1000000..9000000 -"]);
+    assert_eq!(
+        answer.cpu(1),
+        ["thread 0..1000000 11", "idle 1000000..9000000", "thread 9000000..20000000 11"]
+    );
+}
+
 // The recording has no switches, and a gap between two wakeups of 10: nothing shows what it did
 // before, between or after them.
 #[test]
