@@ -67,7 +67,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     elif len(blind) < len(rows):
         yield _whole([row for row in rows if _switches(row)])
     rows = [row for row in rows if row["switches"]]
-    yield from _edges(rows)
+    yield from _edges(scope, rows)
     yield from _left_out(rows)
     yield from _recovered(rows)
     yield from _unexplained(rows)
@@ -220,7 +220,8 @@ def _loss(scope: Scope, row: dict[str, Any], others: int) -> Finding:
 
 # Gaps that no record of the recorder explains, and those of the file: buffers do not help there.
 _NOT_THE_RECORDER = (
-    "chain_break", "stream_end", "late_start", "early_end", "not_recorded", "damaged", "truncated",
+    "chain_break", "stream_start", "stream_end", "late_start", "early_end", "not_recorded",
+    "damaged", "truncated",
 )  # fmt: skip
 # How to give each recorder more memory, for recordings of `collect` and of others.
 _LARGER_BUFFERS = {
@@ -310,8 +311,8 @@ def _severity(unknown_pct: float) -> Severity:
     return "warning" if unknown_pct >= WARNING_PCT else "info"
 
 
-def _edges(rows: list[dict[str, Any]]) -> Iterable[Finding]:
-    """Streams that end early, where the window reaches to the end of the recording."""
+def _edges(scope: Scope, rows: list[dict[str, Any]]) -> Iterable[Finding]:
+    """CPUs whose records start late or end early, where the window reaches to that edge."""
 
     def share(row: dict[str, Any]) -> float:
         unknown = row["unknown_cpu_ns"]
@@ -319,26 +320,38 @@ def _edges(rows: list[dict[str, Any]]) -> Iterable[Finding]:
             return 0.0
         return float(row["unknown_cpu_pct"] * min(row["edge_ns"], unknown) / unknown)
 
-    early = sorted((row for row in rows if share(row) >= INFO_PCT), key=share, reverse=True)
-    if early:
-        row = early[0]
+    partial = sorted((row for row in rows if share(row) >= INFO_PCT), key=share, reverse=True)
+    if partial:
+        row = partial[0]
+        (bounds,) = scope.rows(
+            "SELECT max(end_ns) FILTER (WHERE signalled_by = 'stream_start') AS from_ns, "
+            "min(start_ns) FILTER (WHERE signalled_by = 'stream_end') AS to_ns "
+            f"FROM loss WHERE trace_id = {row['trace_id']}"
+        )
+        options = []
+        # Rounded to the inside, in ms.
+        if bounds["from_ns"] is not None:
+            options.append(f"--from {-(-bounds['from_ns'] // 1_000_000) / 1e3:.3f}")
+        if bounds["to_ns"] is not None:
+            options.append(f"--to {bounds['to_ns'] // 1_000_000 / 1e3:.3f}")
+        how = f" with `{' '.join(options)}`" if options else ""
         yield Finding(
             kind="early_end",
             severity="info",
-            title=f"CPUs stopped recording early: {duration(row['edge_ns'])} unknown",
+            title=f"Recording has edges: {duration(row['edge_ns'])} of CPU time unknown there",
             detail=(
-                f"{recordings(row['label'], len(early) - 1)}the recorder stopped its CPUs one "
-                f"after another: {duration(row['edge_ns'])} of CPU time at the end is unknown "
-                f"({percent(share(row))})."
+                f"{recordings(row['label'], len(partial) - 1)}the scheduler was not recorded on "
+                f"every CPU up to the first and last record: {duration(row['edge_ns'])} of CPU "
+                f"time is unknown ({percent(share(row))})."
             ),
-            advice="Leave the end out with `--to`; the time before it is not affected.",
+            advice=f"Leave the edges out{how}; the time between them is not affected.",
             trace_id=row["trace_id"],
             cost_ns=row["edge_ns"],
             cost_pct=share(row),
             bound="exact" if not row["left_out_ns"] else "at_least",
             evidence_sql=(
-                "SELECT cpu, start_ns, end_ns FROM loss "
-                f"WHERE trace_id = {row['trace_id']} AND signalled_by = 'stream_end' ORDER BY cpu"
+                f"SELECT cpu, start_ns, end_ns FROM loss WHERE trace_id = {row['trace_id']} "
+                "AND signalled_by IN ('stream_start', 'stream_end', 'overwritten') ORDER BY ALL"
             ),
         )
 
@@ -396,11 +409,17 @@ def _recovered(rows: list[dict[str, Any]]) -> Iterable[Finding]:
         )
 
 
+# Sources of recordings of Windows.
+_WINDOWS = ("etw", "xperf", "wpa")
+
+
 def _unexplained(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     inner = sum(row["unexplained_entries"] for row in rows)
     edge = sum(row["edge_unexplained_entries"] for row in rows)
     slices = sum(row["switches"] + row["repaired_switches"] for row in rows)
     if inner >= UNEXPLAINED_SHARE * slices and inner:
+        worst = max(rows, key=lambda row: row["unexplained_entries"])
+        event = "ReadyThread (DISPATCHER)" if worst["source"] in _WINDOWS else "sched_waking"
         yield Finding(
             kind="unknown_ready_time",
             severity="info",
@@ -410,8 +429,7 @@ def _unexplained(rows: list[dict[str, Any]]) -> Iterable[Finding]:
                 f"edges: {edge}), so how long their threads were ready is unknown."
             ),
             advice=(
-                "Record sched_waking as well; until then these ready and wait times are NULL, "
-                "never 0."
+                f"Record {event} as well; until then these ready and wait times are NULL, never 0."
             ),
             evidence_sql=(
                 "SELECT trace_id, label, unexplained_entries, edge_unexplained_entries "

@@ -81,7 +81,8 @@ WITH
       -- If the position of a gap is unknown, it may be in the window.
       SELECT
         *,
-        signalled_by NOT IN ('stream_end', 'overwritten') AND (ns IS NULL OR ns > 0) AS is_inner,
+        signalled_by NOT IN ('stream_start', 'stream_end', 'overwritten')
+          AND (ns IS NULL OR ns > 0) AS is_inner,
       FROM placed
       WHERE signalled_by <> 'left_out'
     )
@@ -166,7 +167,8 @@ SELECT
   -- Length of the gaps in the window, summed over CPUs, ns; null if no gap has both ends known.
   -- (no bounds)
   CASE WHEN coalesce(gap.gaps, 0) = 0 THEN 0 ELSE gap.gap_ns END AS gap_ns,
-  -- Gaps at the edges: outside the window, or a CPU whose records end before the recording does.
+  -- Gaps at the edges: outside the window, or a CPU whose records start after the recording or end
+  -- before it does.
   coalesce(gap.edge_gaps, 0) AS edge_gaps,
   -- Length of edge gaps in the window, summed over CPUs, ns. (no bounds)
   coalesce(gap.edge_ns, 0)::BIGINT AS edge_ns,

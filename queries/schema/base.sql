@@ -421,7 +421,7 @@ CREATE TABLE loss (
   start_ns BIGINT,                 -- Last record before the gap.
   end_ns BIGINT,                   -- First record after it.
   events BIGINT,                   -- Records lost; NULL if not known.
-  signalled_by VARCHAR NOT NULL    -- PERF_RECORD_LOST, RB_MISSED_EVENTS, buffer_lost, chain_break, stream_end, late_start, not_recorded, truncated, ...
+  signalled_by VARCHAR NOT NULL    -- PERF_RECORD_LOST, RB_MISSED_EVENTS, buffer_lost, chain_break, stream_start, stream_end, late_start, not_recorded, truncated, ...
 );
 
 CREATE TABLE problem (

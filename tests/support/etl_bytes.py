@@ -18,6 +18,7 @@ START_TIME = 133_900_000_000_000_000
 EVENTS_LOST, BUFFER_LOST, WIDE_INDEX, COMPRESSED = 0x2, 0x4, 0x20, 0x40
 # LogFileMode
 SEQUENTIAL, CIRCULAR, NEW_FILE, BUFFERING, PRIVATE = 1 << 0, 1 << 1, 1 << 3, 1 << 10, 1 << 11
+RELOG = 1 << 16
 
 
 def _padded(record: bytes) -> bytes:

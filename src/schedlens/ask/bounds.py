@@ -98,8 +98,8 @@ def shown_limits(bound: Bound, column: str, row: Mapping[str, Any]) -> tuple[Any
 def lossy_traces(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
     """The recordings in whose window records are known to be missing.
 
-    Recorders stop their CPUs one after another: what the streams that end first lack counts only
-    if it is more than 0.1 % of the window.
+    Recorders start and stop their CPUs one after another: what the streams that start last and end
+    first lack counts only if it is more than 0.1 % of the window.
     """
     rows = con.execute(
         f"""
@@ -110,9 +110,11 @@ def lossy_traces(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
           AND greatest(coalesce(l.end_ns, span.end_ns), coalesce(l.start_ns, span.start_ns) + 1)
             > span.start_ns
           AND NOT (
-            l.signalled_by = 'stream_end'
-            AND overlap_ns(l.start_ns, l.end_ns, span.start_ns, span.end_ns)
-              <= {SHOWN_FROM} * span.dur_ns
+            l.signalled_by IN ('stream_start', 'stream_end')
+            AND overlap_ns(
+              coalesce(l.start_ns, span.start_ns), coalesce(l.end_ns, span.end_ns),
+              span.start_ns, span.end_ns
+            ) <= {SHOWN_FROM} * span.dur_ns
           )
         """
     ).fetchall()

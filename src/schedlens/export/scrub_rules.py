@@ -32,12 +32,13 @@ _WORDS = frozenset(_decoders.KWAIT_REASON) | _listed(
     "presentmon2 presentmon2.3 android mark workload_phase user frame default physical "
     "siblings pinned ok failed unsupported iterations bytes command begin end last R S D T t "
     "X Z P I W K x r+ R+ PERF_RECORD_LOST RB_MISSED_EVENTS buffer_lost events_lost "
-    "chain_break stream_end truncated damaged overwritten late_start early_end silent_cpu "
-    "not_recorded cpu_offline cpu_stats buffer_change header missing_buffer last_dropped_times "
-    "left_out exit blocked quantum_end quantum_end_or_yield yield preempted throttled_or_moved "
-    "runnable_other trace_end running waiting new thread interrupt idle offline High Medium Low "
-    "Utility Eco Media Deadline high medium low utility eco media deadline multimedia page_fault "
-    "hard_fault disk_issue disk_done read write flush cpu io memory batch fifo rr deadline ext"
+    "chain_break stream_start stream_end truncated damaged overwritten late_start early_end "
+    "silent_cpu not_recorded cpu_offline cpu_stats buffer_change header missing_buffer "
+    "last_dropped_times left_out exit blocked quantum_end quantum_end_or_yield yield preempted "
+    "throttled_or_moved runnable_other trace_end running waiting new thread interrupt idle "
+    "offline High Medium Low Utility Eco Media Deadline high medium low utility eco media "
+    "deadline multimedia page_fault hard_fault disk_issue disk_done read write flush cpu io "
+    "memory batch fifo rr deadline ext"
 )
 # Values of machine settings.
 _SETTINGS = _WORDS | _listed(

@@ -154,14 +154,16 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// All gaps by their end, and the number of unlisted ones. `window`: the times of the earliest and
-/// the latest record.
+/// All gaps by their end, `known` ones included, and the number of unlisted ones. `window`: the times
+/// of the earliest and the latest record.
 pub(crate) fn gaps(
     files: &[LogFile],
     signs: &Signs,
+    known: Vec<Gap>,
     window: Option<(i64, i64)>,
 ) -> (Vec<Gap>, usize) {
     let mut gaps = signs.reported.clone();
+    gaps.extend(known);
     let mut left_out = signs.left_out;
     for (number, file) in files.iter().enumerate() {
         let damage = signs.damage.iter().filter(|damage| usize::from(damage.file) == number);

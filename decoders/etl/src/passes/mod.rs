@@ -4,6 +4,7 @@
 mod batch;
 pub mod chosen;
 pub mod counts;
+mod coverage;
 mod lanes;
 pub mod loss;
 pub mod merge;

@@ -8,7 +8,8 @@ use crate::container::clock::Clock;
 use crate::container::header::mode;
 use crate::container::log::{Log, LogFile, STRETCH};
 use crate::passes::chosen::Chosen;
-use crate::passes::counts::{Counts, Key, SelfDescribed};
+use crate::passes::counts::{Counts, Event, Key, SelfDescribed};
+use crate::passes::coverage;
 use crate::passes::lanes::{Lane, lanes};
 use crate::passes::loss::{self, Gap, Signs};
 use crate::passes::notes;
@@ -142,23 +143,22 @@ fn scan(
     let first = buffers().filter_map(|buffer| buffer.window).map(|(first, _)| first).min();
     let last = buffers().filter_map(|buffer| buffer.window).map(|(_, last)| last).max();
     let window = first.zip(last);
-    let (gaps, left_out) = loss::gaps(&log.files, &reading.signs, window);
+    let described = std::mem::take(&mut reading.counts.described);
+    let counts = reading.counts.into_sorted();
+    let mut cpus: Vec<u16> = lanes.iter().filter_map(|lane| lane.cpu).collect();
+    cpus.dedup();
+    let has_switches = counts.iter().any(|(key, _)| key.event == Event::Hook(coverage::CSWITCH));
+    let uncovered = match window.filter(|_| has_switches) {
+        Some(window) => coverage::gaps(&log.files, &clock, &cpus, window),
+        None => Vec::new(),
+    };
+    let (gaps, left_out) = loss::gaps(&log.files, &reading.signs, uncovered, window);
     let mut problems = reading.troubles.finish();
     notes::add(&log, &mut problems);
     if left_out > 0 {
         problems.add_many("loss", "further gaps, not listed", left_out as i64);
     }
-    let described = std::mem::take(&mut reading.counts.described);
-    Scan {
-        lanes,
-        described,
-        counts: reading.counts.into_sorted(),
-        records: reading.records,
-        window,
-        gaps,
-        problems,
-        log,
-    }
+    Scan { lanes, described, counts, records: reading.records, window, gaps, problems, log }
 }
 
 struct Reading<'c> {

@@ -30,7 +30,12 @@ impl Built {
 
 /// A perfinfo record, hook 0532, whose payload is its number.
 pub(crate) fn record(ts: i64, number: u32) -> Vec<u8> {
-    let mut bytes = vec![2, 0, 17, 0xc0, 20, 0, 0x32, 0x05];
+    record_of(0x0532, ts, number)
+}
+
+fn record_of(hook: u16, ts: i64, number: u32) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 17, 0xc0, 20, 0];
+    bytes.extend(hook.to_le_bytes());
     bytes.extend(ts.to_le_bytes());
     bytes.extend(number.to_le_bytes());
     bytes.resize(24, 0);
@@ -92,6 +97,18 @@ pub(crate) fn log(mode: u32, closed: bool, lost: u32, buffers: &[Built]) -> Vec<
             number += 1;
         }
         file.extend(buffer(&records, built, 0));
+    }
+    file
+}
+
+/// A closed log with one buffer for each CPU: hook and time of its records.
+pub(crate) fn with_hooks(cpus: &[&[(u16, i64)]]) -> Vec<u8> {
+    let header = header_record(1, cpus.len() as u32 + 1, true, 0);
+    let mut file = buffer(&header, &Built::new(0, 0, &[]), 4);
+    for (cpu, records) in (0..).zip(cpus) {
+        let bytes: Vec<u8> =
+            records.iter().flat_map(|(hook, ts)| record_of(*hook, *ts, 0)).collect();
+        file.extend(buffer(&bytes, &Built::new(cpu, i64::from(cpu) + 1, &[]), 0));
     }
     file
 }

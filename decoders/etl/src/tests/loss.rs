@@ -1,6 +1,6 @@
 //! What is missing, where, and the evidence.
 
-use super::built::{Built, log, plain, scanned};
+use super::built::{Built, log, plain, scanned, with_hooks};
 use crate::passes::loss::Signs;
 use crate::records::head::Head;
 use crate::{Gap, Guid, Place};
@@ -117,6 +117,33 @@ fn log_with_only_its_first_buffer_is_cut_off_at_an_unknown_time() {
 }
 
 #[test]
+fn time_without_any_record_of_the_scheduler_is_unknown_on_every_cpu() {
+    const SECOND: i64 = 10_000_000;
+    const SWITCH: u16 = 0x0524;
+    const READY: u16 = 0x0532;
+    const IMAGE_END: u16 = 0x1404;
+    const USER: u16 = 0x0f22;
+    // The kernel's session lasts from 2 s to 7 s; another one starts before it, and code is listed
+    // behind it.
+    let first =
+        [(USER, SECOND), (READY, 2 * SECOND), (SWITCH, 5 * SECOND), (IMAGE_END, 9 * SECOND)];
+    let second = [(SWITCH, 3 * SECOND), (SWITCH, 7 * SECOND), (IMAGE_END, 8 * SECOND)];
+    let expected = [
+        gap(0, None, 2 * SECOND, "stream_start"),
+        gap(1, None, 2 * SECOND, "stream_start"),
+        gap(0, 7 * SECOND, None, "stream_end"),
+        gap(1, 7 * SECOND, None, "stream_end"),
+    ];
+    assert_eq!(gaps(with_hooks(&[&first, &second])), expected);
+    // Without switches there is nothing to know about the CPUs.
+    let others: Vec<_> = first.into_iter().filter(|(hook, _)| *hook != SWITCH).collect();
+    assert_eq!(gaps(with_hooks(&[&others])), []);
+    // Any system pauses for up to a tenth of a second.
+    let pauses = [(USER, 5_000), (SWITCH, SECOND / 10), (SWITCH, 3 * SECOND), (USER, 31_000_000)];
+    assert_eq!(gaps(with_hooks(&[&pauses])), []);
+}
+
+#[test]
 fn losses_only_in_the_header_have_no_time() {
     let nowhere =
         Gap { cpu: None, start: None, end: None, events: Some(7), signalled_by: "header" };
@@ -141,7 +168,7 @@ fn reported_within(bytes: &[u8], window: Option<(i64, i64)>) -> Vec<Gap> {
     let place = Place { file: 0, buffer: 0, at: 72 };
     let mut signs = Signs::default();
     signs.record(&head.record(bytes, 0, (Some(3), place)));
-    crate::passes::loss::gaps(&[], &signs, window).0
+    crate::passes::loss::gaps(&[], &signs, Vec::new(), window).0
 }
 
 #[test]
