@@ -25,6 +25,7 @@ METRIC: Metric = "measured"
 KINDS = (
     "no_switches",
     "switch_records_only",
+    "filtered_switches",
     "loss",
     "early_end",
     "recovered_switches",
@@ -41,8 +42,13 @@ UNEXPLAINED_SHARE = 0.01
 # A gap between a thread's CPU clock and its running time in the trace, beyond the reading error.
 CLOCK_GAP_PCT = 1.0
 
-# Kinds of problem that trace_quality counts by their place.
-_PLACED = ("switch-in without a waking%", "the thread that leaves%", "the records of a CPU end%")
+# Kinds of problem that trace_quality counts by their place, or that have a finding of their own.
+_PLACED = (
+    "switch-in without a waking%",
+    "the thread that leaves%",
+    "the records of a CPU end%",
+    "recorded with a filter%",
+)
 
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
@@ -57,6 +63,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     own = [row for row in rows if _switches(row) and not row["switches"]]
     if own:
         yield _switch_records_only(scope, own[0], len(own) - 1)
+    yield from _filtered(scope, rows)
     lost = sorted(
         (row for row in rows if _is_lossy(row)),
         key=lambda row: (-loss.unknown_pct(row), row["trace_id"]),
@@ -133,6 +140,40 @@ def _switch_records_only(scope: Scope, row: dict[str, Any], others: int) -> Find
             f"WHERE trace_id = {row['trace_id']} GROUP BY ALL ORDER BY ALL"
         ),
     )
+
+
+_FILTER = "recorded with a filter: "
+
+
+def _filtered(scope: Scope, rows: list[dict[str, Any]]) -> Iterable[Finding]:
+    """Recordings that left out switches by a condition."""
+    labels = {row["trace_id"]: row["label"] for row in rows}
+    found = scope.rows(
+        "SELECT trace_id, what FROM problem "
+        f"WHERE place = 'sched:sched_switch' AND what LIKE '{_FILTER}%' ORDER BY trace_id"
+    )
+    if found:
+        trace_id = found[0]["trace_id"]
+        condition = found[0]["what"].removeprefix(_FILTER)
+        yield Finding(
+            kind="filtered_switches",
+            severity="warning",
+            title="Some context switches were filtered out",
+            detail=(
+                f"{recordings(labels[trace_id], len(found) - 1)}sched_switch was recorded with the "
+                f"filter `{condition}`. What is missing shows only where the chain of switches "
+                "breaks: other threads may have run within a slice."
+            ),
+            advice=(
+                "Record without --filter, and choose the threads afterwards: analyze --process "
+                "NAME. To record fewer events, leave out others than sched_switch and sched_waking."
+            ),
+            trace_id=trace_id,
+            evidence_sql=(
+                "SELECT trace_id, place, what FROM problem "
+                f"WHERE place = 'sched:sched_switch' AND trace_id = {trace_id}"
+            ),
+        )
 
 
 def _whole(rows: list[dict[str, Any]]) -> Outcome:

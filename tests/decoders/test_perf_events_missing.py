@@ -105,3 +105,15 @@ def test_advised_events_are_recorded_completely(tmp_path: Path) -> None:
         assert not con.execute("FROM problem WHERE what LIKE '%perf record -F%'").fetchall()
     assert counted[0] == ("sched:sched_switch", *rows)
     assert rows[0] > 1_000
+
+
+def test_filtered_switches_are_a_warning(tmp_path: Path) -> None:
+    condition = "prev_pid != 0"
+    # The filter applies to the events of the option in front of it.
+    more = ["--filter", condition, "-e", "sched:sched_waking"]
+    file = recorded(tmp_path / "perf.data", *more, events="sched:sched_switch")
+    (found,) = [f for f in analyzed(file)["findings"] if f["kind"] == "filtered_switches"]
+    assert f"the filter `{condition}`" in found["detail"]
+    other = ["-e", "sched:sched_waking", "--filter", "prio < 100"]
+    whole = recorded(tmp_path / "whole.data", *other, events="sched:sched_switch")
+    assert "filtered_switches" not in {f["kind"] for f in analyzed(whole)["findings"]}

@@ -18,6 +18,7 @@ mod decoded;
 mod error;
 mod facts;
 pub mod features;
+mod filter;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod header;

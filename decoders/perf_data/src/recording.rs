@@ -13,6 +13,7 @@ use crate::attrs::Attr;
 use crate::compressed::{self, Unpacker};
 use crate::error::Error;
 use crate::features::{self, Features};
+use crate::filter;
 use crate::header::{Header, Section, feature_numbers};
 use crate::hotplug::{self, Hotplug};
 use crate::ids::Events;
@@ -152,6 +153,11 @@ impl Recording {
         recording.offline = hotplug.offline;
         recording.index.finish(recording.cut_off);
         recording.explain_unnamed();
+        let command = recording.features.command.as_deref().unwrap_or_default();
+        if let Some(filter) = filter::of_switches(command) {
+            let what = format!("recorded with a filter: {filter}");
+            recording.problems.add("sched:sched_switch", what);
+        }
         Ok(recording)
     }
 
