@@ -42,20 +42,22 @@ UNEXPLAINED_SHARE = 0.01
 # A gap between a thread's CPU clock and its running time in the trace, beyond the reading error.
 CLOCK_GAP_PCT = 1.0
 
-# Kinds of problem that trace_quality counts by their place, or that have a finding of their own.
+# Kinds of problem that trace_quality counts by their place.
 _PLACED = (
     "switch-in without a waking%",
     "the thread that leaves%",
     "the records of a CPU end%",
-    "recorded with a filter%",
 )
 
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """Loss, recovered switches, gaps of clocks, and problems of the reader."""
     rows = scope.rows(
-        f"SELECT q.*, trace.source FROM ({scope.call('trace_quality')}) AS q "
-        "JOIN trace USING (trace_id)"
+        "SELECT q.*, trace.source, edge.from_ns, edge.to_ns "
+        f"FROM ({scope.call('trace_quality')}) AS q JOIN trace USING (trace_id) LEFT JOIN ("
+        "SELECT trace_id, max(end_ns) FILTER (WHERE signalled_by = 'stream_start') AS from_ns, "
+        "min(start_ns) FILTER (WHERE signalled_by = 'stream_end') AS to_ns "
+        "FROM loss GROUP BY trace_id) AS edge USING (trace_id)"
     )
     blind = [row for row in rows if not _switches(row)]
     if blind:
@@ -63,7 +65,6 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     own = [row for row in rows if _switches(row) and not row["switches"]]
     if own:
         yield _switch_records_only(scope, own[0], len(own) - 1)
-    yield from _filtered(scope, rows)
     lost = sorted(
         (row for row in rows if _is_lossy(row)),
         key=lambda row: (-loss.unknown_pct(row), row["trace_id"]),
@@ -73,7 +74,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     elif len(blind) < len(rows):
         yield _whole([row for row in rows if _switches(row)])
     rows = [row for row in rows if row["switches"]]
-    yield from _edges(scope, rows)
+    yield from _edges(rows)
     yield from _left_out(rows)
     yield from _recovered(rows)
     yield from _unexplained(rows)
@@ -145,22 +146,18 @@ def _switch_records_only(scope: Scope, row: dict[str, Any], others: int) -> Find
 _FILTER = "recorded with a filter: "
 
 
-def _filtered(scope: Scope, rows: list[dict[str, Any]]) -> Iterable[Finding]:
-    """Recordings that left out switches by a condition."""
-    labels = {row["trace_id"]: row["label"] for row in rows}
-    found = scope.rows(
-        "SELECT trace_id, what FROM problem "
-        f"WHERE place = 'sched:sched_switch' AND what LIKE '{_FILTER}%' ORDER BY trace_id"
-    )
-    if found:
-        trace_id = found[0]["trace_id"]
-        condition = found[0]["what"].removeprefix(_FILTER)
+def _filtered(rows: list[dict[str, Any]]) -> Iterable[Finding]:
+    """Recordings that left out switches by a condition; `rows`: of `problem`, by kind."""
+    if rows:
+        trace_id = rows[0]["trace_id"]
+        condition = rows[0]["what"].removeprefix(_FILTER)
+        others = sum(row["recordings"] for row in rows) - 1
         yield Finding(
             kind="filtered_switches",
             severity="warning",
             title="Some context switches were filtered out",
             detail=(
-                f"{recordings(labels[trace_id], len(found) - 1)}sched_switch was recorded with the "
+                f"{recordings(rows[0]['label'], others)}sched_switch was recorded with the "
                 f"filter `{condition}`. What is missing shows only where the chain of switches "
                 "breaks: other threads may have run within a slice."
             ),
@@ -246,7 +243,7 @@ def _severity(unknown_pct: float) -> Severity:
     return "warning" if unknown_pct >= WARNING_PCT else "info"
 
 
-def _edges(scope: Scope, rows: list[dict[str, Any]]) -> Iterable[Finding]:
+def _edges(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     """CPUs whose records start late or end early, where the window reaches to that edge."""
 
     def share(row: dict[str, Any]) -> float:
@@ -258,17 +255,12 @@ def _edges(scope: Scope, rows: list[dict[str, Any]]) -> Iterable[Finding]:
     partial = sorted((row for row in rows if share(row) >= INFO_PCT), key=share, reverse=True)
     if partial:
         row = partial[0]
-        (bounds,) = scope.rows(
-            "SELECT max(end_ns) FILTER (WHERE signalled_by = 'stream_start') AS from_ns, "
-            "min(start_ns) FILTER (WHERE signalled_by = 'stream_end') AS to_ns "
-            f"FROM loss WHERE trace_id = {row['trace_id']}"
-        )
         options = []
         # Rounded to the inside, in ms.
-        if bounds["from_ns"] is not None:
-            options.append(f"--from {-(-bounds['from_ns'] // 1_000_000) / 1e3:.3f}")
-        if bounds["to_ns"] is not None:
-            options.append(f"--to {bounds['to_ns'] // 1_000_000 / 1e3:.3f}")
+        if row["from_ns"] is not None:
+            options.append(f"--from {-(-row['from_ns'] // 1_000_000) / 1e3:.3f}")
+        if row["to_ns"] is not None:
+            options.append(f"--to {row['to_ns'] // 1_000_000 / 1e3:.3f}")
         how = f" with `{' '.join(options)}`" if options else ""
         yield Finding(
             kind="early_end",
@@ -412,9 +404,13 @@ def _clock(scope: Scope) -> Iterable[Finding]:
 def _problems(scope: Scope) -> Iterable[Finding]:
     others = " AND ".join(f"what NOT LIKE '{kind}'" for kind in _PLACED)
     rows = scope.rows(
-        "SELECT what, sum(count)::BIGINT AS count, count(DISTINCT trace_id) AS recordings "
-        f"FROM problem WHERE {others} GROUP BY what ORDER BY count DESC, what"
+        "SELECT what, sum(count)::BIGINT AS count, count(DISTINCT trace_id) AS recordings, "
+        "min(trace_id) AS trace_id, arg_min(label, trace_id) AS label "
+        f"FROM problem JOIN trace USING (trace_id) WHERE {others} GROUP BY what "
+        "ORDER BY count DESC, what"
     )
+    yield from _filtered([row for row in rows if row["what"].startswith(_FILTER)])
+    rows = [row for row in rows if not row["what"].startswith(_FILTER)]
     if rows:
         more = f", and {count(len(rows) - 1, 'other kind')}" if len(rows) > 1 else ""
         yield Finding(

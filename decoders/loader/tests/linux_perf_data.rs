@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt8Type};
 use arrow_array::{RecordBatch, StringArray};
-use linux_perf_data::linux_perf_event_reader::EventRecord;
+use linux_perf_data::linux_perf_event_reader::{AttrFlags, EventRecord};
 use linux_perf_data::{AttributeDescription, PerfFileReader, PerfFileRecord};
 use schedlens_loader::perf::Chunks;
 use schedlens_perf_data::Recording;
 use schedlens_schedule::batcher::Batcher;
 
+const COMM: u32 = 3;
+const COMM_EXEC: u16 = 1 << 13;
 const SAMPLE: u32 = 9;
 const SWITCH: u32 = 14;
 const SWITCH_CPU_WIDE: u32 = 15;
@@ -52,15 +54,21 @@ fn by_the_crate(path: &Path) -> Contents {
     let mut names = Vec::new();
     let mut contents = Contents::default();
     let mut first = u64::MAX;
+    let mut on_exec = false;
     let mut switches = Vec::new();
     while let Some(record) = record_iter.next_record(&mut perf_file).expect("a record") {
         let PerfFileRecord::EventRecord { attr_index, record } = record else { continue };
         if names.is_empty() {
             let attrs = perf_file.event_attributes().iter();
             names = attrs.map(|a| AttributeDescription::name(a).map(str::to_owned)).collect();
+            let attrs = perf_file.event_attributes().iter();
+            on_exec =
+                attrs.map(|a| a.attributes().flags).any(|f| f.contains(AttrFlags::ENABLE_ON_EXEC));
         }
         // perf records that threads appear before it enables the events.
-        if [SAMPLE, SWITCH, SWITCH_CPU_WIDE].contains(&record.record_type.0) {
+        let starts_program =
+            record.record_type.0 == COMM && record.misc & COMM_EXEC != 0 && on_exec;
+        if starts_program || [SAMPLE, SWITCH, SWITCH_CPU_WIDE].contains(&record.record_type.0) {
             first = first.min(record.timestamp().unwrap_or(u64::MAX));
         }
         let EventRecord::Sample(sample) = record.parse().expect("parses") else {

@@ -33,6 +33,7 @@ const FORMAT_GROUP: u64 = 1 << 3;
 const FORMAT_LOST: u64 = 1 << 4;
 
 const FLAG_FREQ: u64 = 1 << 10;
+const FLAG_ENABLE_ON_EXEC: u64 = 1 << 12;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
 const FLAG_CONTEXT_SWITCH: u64 = 1 << 26;
@@ -182,6 +183,11 @@ impl Attr {
     pub fn is_sampled_tracepoint(&self) -> bool {
         let by_count = self.every > 1 && self.sample_type & SAMPLE_PERIOD == 0;
         self.kind == TYPE_TRACEPOINT && (self.flags & FLAG_FREQ != 0 || by_count)
+    }
+
+    /// It counts from the moment at which the program to record starts.
+    pub fn is_enabled_on_exec(&self) -> bool {
+        self.flags & FLAG_ENABLE_ON_EXEC != 0
     }
 
     /// Records of `--switch-events` were requested.

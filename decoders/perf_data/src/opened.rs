@@ -85,7 +85,9 @@ impl Opened {
         // perf before 6.0 writes no list. An event has an id for each CPU on which it was opened.
         let ids = events.attrs.iter().zip(&self.counts).filter(|(_, counts)| **counts);
         let most = ids.map(|(attr, _)| attr.ids.len()).max().unwrap_or_default();
-        let is_short = !of_chosen_threads && (1..online.len()).contains(&most);
+        // The kernel counts ids from 1. A file that was made from a text counts its events from 0.
+        let is_made = events.attrs.iter().any(|attr| attr.ids.contains(&0));
+        let is_short = !of_chosen_threads && !is_made && (1..online.len()).contains(&most);
         if seen.is_empty() || self.anywhere || !(is_listed || is_short) {
             return Vec::new();
         }
@@ -175,6 +177,8 @@ mod tests {
         assert_eq!(missing(of(&[1]), &[], false), [1, 2]);
         assert_eq!(missing(of(&[1, 2, 3]), &[], false), [0; 0]);
         assert_eq!(missing(of(&[]), &[], false), [0; 0]);
+        // Made from a text.
+        assert_eq!(missing(of(&[0]), &[], false), [0; 0]);
         // One id for each thread.
         assert_eq!(missing(of(&[1]), &[], true), [0; 0]);
     }

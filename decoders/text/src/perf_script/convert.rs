@@ -129,11 +129,12 @@ fn side<'a>(head: &Head<'a>) -> Option<Option<Side<'a>>> {
     Some(Some(match name {
         b"COMM" => {
             // `: name:pid/tid`, or ` exec: name:pid/tid`
-            let rest = rest.strip_prefix(b"exec:").unwrap_or(rest).trim_ascii_start();
+            let started = rest.strip_prefix(b"exec:");
+            let (rest, exec) = (started.unwrap_or(rest).trim_ascii_start(), started.is_some());
             let colon = rest.iter().rposition(|byte| *byte == b':')?;
             let (pid, tid) = pair(rest.get(colon + 1..)?, b'/')?;
             let name = rest.get(..colon)?;
-            Side::Comm { pid, tid, name: name.get(..name.len().min(LONGEST_NAME))? }
+            Side::Comm { pid, tid, name: name.get(..name.len().min(LONGEST_NAME))?, exec }
         }
         b"FORK" | b"EXIT" => {
             // (pid:tid):(pid:tid)

@@ -17,12 +17,14 @@ const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const SWITCH: u32 = 14;
 const SWITCH_CPU_WIDE: u32 = 15;
+const COMM_EXEC: u16 = 1 << 13;
 const SWITCH_OUT: u16 = 1 << 13;
 const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 
 /// `PERF_SAMPLE_TID | TIME | CPU | RAW | IDENTIFIER`
 const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 7 | 1 << 10 | 1 << 16;
 const FLAG_COMM: u64 = 1 << 9;
+const FLAG_ENABLE_ON_EXEC: u64 = 1 << 12;
 const FLAG_TASK: u64 = 1 << 13;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
@@ -58,7 +60,7 @@ impl Stamp {
 
 /// A record that is not a sample.
 pub(super) enum Side<'a> {
-    Comm { pid: i32, tid: i32, name: &'a [u8] },
+    Comm { pid: i32, tid: i32, name: &'a [u8], exec: bool },
     Task { born: bool, own: (i32, i32), parent: (i32, i32) },
     Switch { out: bool, preempted: bool, other: Option<(i32, i32)> },
     Lost(u64),
@@ -71,6 +73,8 @@ pub(super) struct Data<W> {
     /// Names of the events; their place is their id.
     names: Vec<Vec<u8>>,
     flags: u64,
+    /// A record with a time was written.
+    is_timed: bool,
     record: Vec<u8>,
 }
 
@@ -79,7 +83,7 @@ impl<W: Write + Seek> Data<W> {
         out.seek(SeekFrom::Start(0))?;
         out.write_all(&[0; HEADER as usize])?;
         let (names, record) = (Vec::new(), Vec::new());
-        Ok(Self { out, size: 0, names, flags: FLAG_SAMPLE_ID_ALL, record })
+        Ok(Self { out, size: 0, names, flags: FLAG_SAMPLE_ID_ALL, is_timed: false, record })
     }
 
     /// Number of the event of that name; `None` if there are more than a recording has.
@@ -97,6 +101,7 @@ impl<W: Write + Seek> Data<W> {
 
     /// Writes a sample with its raw data.
     pub(super) fn sample(&mut self, event: u64, stamp: Stamp, raw: &[u8]) -> io::Result<()> {
+        self.is_timed |= stamp.ns > 0;
         let record = &mut self.record;
         record.clear();
         record.extend(event.to_le_bytes());
@@ -119,12 +124,16 @@ impl<W: Write + Seek> Data<W> {
             numbers.iter().for_each(|number| record.extend(number.to_le_bytes()));
         };
         let (kind, misc) = match side {
-            Side::Comm { pid, tid, name } => {
+            Side::Comm { pid, tid, name, exec } => {
                 ints(&[*pid, *tid]);
                 record.extend(*name);
                 record.resize((record.len() + 1).next_multiple_of(8), 0);
                 self.flags |= FLAG_COMM;
-                (COMM, 0)
+                // perf -a records first that its own threads appear.
+                if *exec && stamp.ns > 0 && !self.is_timed {
+                    self.flags |= FLAG_ENABLE_ON_EXEC;
+                }
+                (COMM, if *exec { COMM_EXEC } else { 0 })
             }
             Side::Task { born, own, parent } => {
                 ints(&[own.0, parent.0, own.1, parent.1]);
@@ -151,6 +160,7 @@ impl<W: Write + Seek> Data<W> {
         record.extend(stamp.ns.to_le_bytes());
         record.extend(stamp.cpu());
         record.extend(0_u64.to_le_bytes());
+        self.is_timed |= stamp.ns > 0;
         self.write(kind, misc)
     }
 
