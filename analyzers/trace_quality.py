@@ -43,17 +43,13 @@ UNEXPLAINED_SHARE = 0.01
 CLOCK_GAP_PCT = 1.0
 
 # Kinds of problem that trace_quality counts by their place.
-_PLACED = (
-    "switch-in without a waking%",
-    "the thread that leaves%",
-    "the records of a CPU end%",
-)
+_PLACED = ("switch-in without a waking%", "the thread that leaves%", "the records of a CPU end%")
 
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """Loss, recovered switches, gaps of clocks, and problems of the reader."""
     rows = scope.rows(
-        "SELECT q.*, trace.source, edge.from_ns, edge.to_ns "
+        "SELECT q.*, is_windows_source(trace.source) AS is_windows, edge.from_ns, edge.to_ns "
         f"FROM ({scope.call('trace_quality')}) AS q JOIN trace USING (trace_id) LEFT JOIN ("
         "SELECT trace_id, max(end_ns) FILTER (WHERE signalled_by = 'stream_start') AS from_ns, "
         "min(start_ns) FILTER (WHERE signalled_by = 'stream_end') AS to_ns "
@@ -265,7 +261,7 @@ def _edges(rows: list[dict[str, Any]]) -> Iterable[Finding]:
         yield Finding(
             kind="early_end",
             severity="info",
-            title=f"Recording has edges: {duration(row['edge_ns'])} of CPU time unknown there",
+            title=f"{duration(row['edge_ns'])} of CPU time unknown at the edges of the recording",
             detail=(
                 f"{recordings(row['label'], len(partial) - 1)}the scheduler was not recorded on "
                 f"every CPU up to the first and last record: {duration(row['edge_ns'])} of CPU "
@@ -336,17 +332,13 @@ def _recovered(rows: list[dict[str, Any]]) -> Iterable[Finding]:
         )
 
 
-# Sources of recordings of Windows.
-_WINDOWS = ("etw", "xperf", "wpa")
-
-
 def _unexplained(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     inner = sum(row["unexplained_entries"] for row in rows)
     edge = sum(row["edge_unexplained_entries"] for row in rows)
     slices = sum(row["switches"] + row["repaired_switches"] for row in rows)
     if inner >= UNEXPLAINED_SHARE * slices and inner:
         worst = max(rows, key=lambda row: row["unexplained_entries"])
-        event = "ReadyThread (DISPATCHER)" if worst["source"] in _WINDOWS else "sched_waking"
+        event = "ReadyThread (DISPATCHER)" if worst["is_windows"] else "sched_waking"
         yield Finding(
             kind="unknown_ready_time",
             severity="info",

@@ -80,7 +80,7 @@ pub struct Attr {
     /// `perf_event_attr.config`: for a tracepoint its id.
     pub config: u64,
     /// `perf_event_attr.sample_period`, or the frequency.
-    pub every: u64,
+    pub sample_period: u64,
     /// `perf_event_attr.sample_type`
     pub sample_type: u64,
     /// `perf_event_attr.read_format`
@@ -118,7 +118,7 @@ impl Attr {
         let mut attr = Self {
             kind: u32_at(bytes, 0).unwrap_or_default(),
             config: word(8),
-            every: word(16),
+            sample_period: word(16),
             sample_type: word(24),
             read_format: word(32),
             flags: word(40),
@@ -181,7 +181,7 @@ impl Attr {
     /// A tracepoint of which most records are left out (`perf record -F`). With a fixed period, the
     /// kernel writes all of them if they contain the period.
     pub fn is_sampled_tracepoint(&self) -> bool {
-        let by_count = self.every > 1 && self.sample_type & SAMPLE_PERIOD == 0;
+        let by_count = self.sample_period > 1 && self.sample_type & SAMPLE_PERIOD == 0;
         self.kind == TYPE_TRACEPOINT && (self.flags & FLAG_FREQ != 0 || by_count)
     }
 
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn tracepoints_are_sampled_at_a_frequency_or_by_a_period_that_is_not_recorded() {
-        let sampled = |flags, every, sample_type| {
-            Attr { kind: TYPE_TRACEPOINT, flags, every, sample_type, ..Attr::default() }
+        let sampled = |flags, sample_period, sample_type| {
+            Attr { kind: TYPE_TRACEPOINT, flags, sample_period, sample_type, ..Attr::default() }
                 .is_sampled_tracepoint()
         };
         assert!(sampled(FLAG_FREQ, 99, SAMPLE_RAW | SAMPLE_PERIOD));
@@ -351,7 +351,7 @@ mod tests {
         assert!(!sampled(0, 10, SAMPLE_RAW | SAMPLE_PERIOD));
         assert!(!sampled(0, 1, SAMPLE_RAW));
         assert!(!sampled(0, 0, SAMPLE_RAW));
-        let clock = Attr { kind: 1, flags: FLAG_FREQ, every: 99, ..Attr::default() };
+        let clock = Attr { kind: 1, flags: FLAG_FREQ, sample_period: 99, ..Attr::default() };
         assert!(!clock.is_sampled_tracepoint());
     }
 

@@ -14,7 +14,7 @@ use crate::passes::walk::Walk;
 /// `Thread/CSwitch`
 pub(crate) const CSWITCH: u16 = 0x0524;
 /// What the kernel writes all the time: switches, ready threads, samples, interrupts and DPCs.
-const CONSTANT: [u16; 8] = [CSWITCH, 0x0532, 0x0f2e, 0x0f32, 0x0f42, 0x0f43, 0x0f44, 0x0f45];
+const FREQUENT: [u16; 8] = [CSWITCH, 0x0532, 0x0f2e, 0x0f32, 0x0f42, 0x0f43, 0x0f44, 0x0f45];
 /// No system that is recorded goes so long without any of these on any CPU.
 const SILENT_NS: i64 = 100_000_000;
 
@@ -40,9 +40,9 @@ pub(crate) fn gaps(
         let mut walk = Walk::new(clock);
         let mut found: Option<(i64, i64)> = None;
         while let Some((at, head)) = walk.next(records, clock, |_, _| {}) {
-            let is_constant = head.hook().is_some_and(|hook| CONSTANT.contains(&hook));
+            let is_frequent = head.hook().is_some_and(|hook| FREQUENT.contains(&hook));
             let place = (at + HEADER) as u32;
-            if is_constant && !left_out.is_some_and(|places| places.contains(&place)) {
+            if is_frequent && !left_out.is_some_and(|places| places.contains(&place)) {
                 found = Some(found.map_or((head.ts, head.ts), |(first, last)| {
                     (first.min(head.ts), last.max(head.ts))
                 }));

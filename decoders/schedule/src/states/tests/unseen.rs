@@ -191,35 +191,29 @@ fn a_wakeup_before_the_switch_out_of_its_time_belongs_to_the_slice() {
     assert_eq!(after.states_of(10)[1], "ready 50..70 cpu0 by0");
 }
 
-// 10 is sent to the idle cpu1 at 2 ms and runs on cpu0 at 9 ms; cpu1 has no record of it.
-#[test]
-fn an_idle_cpu_without_a_record_of_a_thread_it_was_sent_has_lost_records() {
-    let answer = Timeline::linux(3, 20 * MS)
+/// 10 is sent to the idle cpu1 at 2 ms and runs on cpu0 at 9 ms.
+fn sent_to_an_idle_cpu() -> Timeline {
+    Timeline::linux(3, 20 * MS)
         .thread(10)
         .thread(11)
         .switch(MS, 1, 11, 1, S)
         .migrate(2 * MS, 2, 10, 1)
         .wake(2 * MS, 2, "waking", 10, 2)
         .switch(9 * MS, 0, 0, 10, R)
-        .switch(12 * MS, 1, 11, 1, S)
-        .run();
+}
+
+// cpu1 has no record of it.
+#[test]
+fn an_idle_cpu_without_a_record_of_a_thread_it_was_sent_has_lost_records() {
+    let answer = sent_to_an_idle_cpu().switch(12 * MS, 1, 11, 1, S).run();
     assert_eq!(answer.losses(), ["cpu1 1000000..12000000 silent_cpu"]);
     assert_eq!(answer.cpu(1)[1], "unknown 1000000..12000000");
 }
 
-// The same, but cpu1 switches at the time at which 10 enters cpu0: the end of its idle time is
-// known.
+// cpu1 switches at the time at which 10 enters cpu0: the end of its idle time is known.
 #[test]
 fn an_idle_cpu_that_switches_at_the_same_time_is_idle_once() {
-    let answer = Timeline::linux(3, 20 * MS)
-        .thread(10)
-        .thread(11)
-        .switch(MS, 1, 11, 1, S)
-        .migrate(2 * MS, 2, 10, 1)
-        .wake(2 * MS, 2, "waking", 10, 2)
-        .switch(9 * MS, 0, 0, 10, R)
-        .switch(9 * MS, 1, 1, 11, R)
-        .run();
+    let answer = sent_to_an_idle_cpu().switch(9 * MS, 1, 1, 11, R).run();
     assert_eq!(answer.losses(), Vec::<String>::new());
     assert_eq!(answer.slices_of(1), ["cpu1 1000000..9000000 -"]);
     assert_eq!(
