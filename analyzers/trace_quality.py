@@ -73,7 +73,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     yield from _edges(rows)
     yield from _left_out(rows)
     yield from _recovered(rows)
-    yield from _unexplained(rows)
+    yield from _unexplained(scope, rows)
     yield from _clock(scope)
     yield from _problems(scope)
 
@@ -332,28 +332,34 @@ def _recovered(rows: list[dict[str, Any]]) -> Iterable[Finding]:
         )
 
 
-def _unexplained(rows: list[dict[str, Any]]) -> Iterable[Finding]:
+def _unexplained(scope: Scope, rows: list[dict[str, Any]]) -> Iterable[Finding]:
     inner = sum(row["unexplained_entries"] for row in rows)
     edge = sum(row["edge_unexplained_entries"] for row in rows)
     slices = sum(row["switches"] + row["repaired_switches"] for row in rows)
     if inner >= UNEXPLAINED_SHARE * slices and inner:
         worst = max(rows, key=lambda row: row["unexplained_entries"])
-        event = "ReadyThread (DISPATCHER)" if worst["is_windows"] else "sched_waking"
+        trace_id = worst["trace_id"]
+        threads = (
+            "SELECT utid, thread, tid, count(*) AS slices FROM sched_slice AS s "
+            "JOIN analysis_span AS w USING (trace_id) JOIN thread_with_process AS t "
+            "USING (trace_id, utid) WHERE NOT s.is_idle AND NOT left_censored "
+            "AND prev_cpu IS NOT NULL AND ready_ns IS NULL AND wait_ns IS NULL "
+            f"AND s.ts BETWEEN w.start_ns AND w.end_ns AND trace_id = {trace_id} "
+            "GROUP BY ALL ORDER BY slices DESC, utid"
+        )
+        (most,) = scope.rows(f"{threads} LIMIT 1")
         yield Finding(
             kind="unknown_ready_time",
             severity="info",
             title=f"Ready time of {count(inner, 'slice')} is unknown",
             detail=(
                 f"No wakeup was recorded before {count(inner, 'slice')} in the window (at its "
-                f"edges: {edge}), so how long their threads were ready is unknown."
+                f"edges: {edge}), so how long their threads were ready is unknown: NULL, never 0. "
+                f"{number(most['slices'])} of them are of "
+                f"{thread_name(most['thread'], most['tid'])}."
             ),
-            advice=(
-                f"Record {event} as well; until then these ready and wait times are NULL, never 0."
-            ),
-            evidence_sql=(
-                "SELECT trace_id, label, unexplained_entries, edge_unexplained_entries "
-                "FROM trace_quality ORDER BY unexplained_entries DESC, trace_id"
-            ),
+            advice=record_again.for_wakeups(scope, worst),
+            evidence_sql=threads,
         )
 
 

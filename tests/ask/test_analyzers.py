@@ -192,6 +192,46 @@ def test_reports_loss_recovered_switches_and_problems(con: duckdb.DuckDBPyConnec
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ("DELETE FROM wakeup", "Record sched_waking as well."),
+        (
+            "UPDATE trace SET events_lost = 9",
+            "Record again with larger buffers (perf record -m 32M): wakeups are among the lost "
+            "records.",
+        ),
+        (
+            "INSERT INTO problem VALUES (1, 'PERF_RECORD_THREAD_MAP', 'chosen threads', 1)",
+            "Record all programs with `perf record -a`: wakeups by programs that were not chosen "
+            "are missing.",
+        ),
+        (
+            "SELECT 1",
+            "Do not record again for that: wakeups were recorded, but the system wrote none for "
+            "these, which is usual for threads of the recorder and of the kernel. Other ready "
+            "times are not affected.",
+        ),
+    ],
+)
+def test_advice_for_unknown_ready_time_fits_its_cause(
+    change: str, advice: str, con: duckdb.DuckDBPyConnection
+) -> None:
+    slices = [Slice(f"game/{name}", cpu, n * 10 * MS, 4 * MS, ready=1000, wait=6 * MS - 1000)
+              for cpu, name in ((0, "A"), (2, "B")) for n in range(1, 9)]  # fmt: skip
+    trace = DrawnTrace(con, slices, SIBLINGS, 100 * MS)
+    con.execute(
+        "UPDATE sched_slice SET ready_ns = NULL, wait_ns = NULL "
+        f"WHERE utid = {trace.utid('game/B')} AND ts > {20 * MS}"
+    )
+    con.execute(change)
+    (found,) = [f for f in _judge(con, "trace_quality") if f.kind == "unknown_ready_time"]
+    assert (found.title, found.advice) == ("Ready time of 6 slices is unknown", advice)
+    assert found.detail.endswith(f"6 of them are of B ({trace.tid('game/B')}).")
+    rows = con.execute(found.evidence_sql).fetchall()
+    assert rows == [(trace.utid("game/B"), "B", trace.tid("game/B"), 6)]
+
+
 def test_counts_of_recovered_switches_are_exact_in_title_and_sentence(
     con: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -61,12 +61,9 @@ def after_loss(scope: Scope, row: dict[str, Any]) -> str:
         )
     }
     if row["events_lost"] or row["buffers_lost"] or kinds - set(_NOT_THE_RECORDER):
-        collected = scope.rows(f"SELECT 1 AS one FROM run WHERE trace_id = {trace_id}")
-        options = _LARGER_BUFFERS.get(row["source"])
-        larger = f" ({options[0 if collected else 1]})" if options else ""
         return (
-            f"Record again with larger buffers{larger} or to a faster disk; until then read the "
-            "numbers of this recording as ranges."
+            f"Record again with larger buffers{_larger(scope, row)} or to a faster disk; until "
+            "then read the numbers of this recording as ranges."
         )
     if kinds & {"damaged", "truncated"}:
         return (
@@ -98,6 +95,38 @@ def after_loss(scope: Scope, row: dict[str, Any]) -> str:
         "Record again, or read the numbers of this recording as ranges. The recorder reported no "
         "lost events, so larger buffers are unlikely to help."
     )
+
+
+def for_wakeups(scope: Scope, row: dict[str, Any]) -> str:
+    """What to do where threads were switched in without a recorded wakeup, of a row of
+    `trace_quality`.
+    """
+    trace_id = row["trace_id"]
+    if scope.lacks(trace_id, ["wakeups"]):
+        event = "ReadyThread (DISPATCHER)" if row["is_windows"] else "sched_waking"
+        return f"Record {event} as well."
+    if row["events_lost"] or row["buffers_lost"]:
+        return (
+            f"Record again with larger buffers{_larger(scope, row)}: wakeups are among the lost "
+            "records."
+        )
+    if row["source"] == "perf" and scope.lacks(trace_id, ["all_threads"]):
+        return (
+            "Record all programs with `perf record -a`: wakeups by programs that were not chosen "
+            "are missing."
+        )
+    return (
+        "Do not record again for that: wakeups were recorded, but the system wrote none for these, "
+        "which is usual for threads of the recorder and of the kernel. Other ready times are not "
+        "affected."
+    )
+
+
+def _larger(scope: Scope, row: dict[str, Any]) -> str:
+    """How to give the recorder of a row of `trace_quality` larger buffers, in parentheses."""
+    collected = scope.rows(f"SELECT 1 AS one FROM run WHERE trace_id = {row['trace_id']}")
+    options = _LARGER_BUFFERS.get(row["source"])
+    return f" ({options[0 if collected else 1]})" if options else ""
 
 
 def _cpus_without_records(scope: Scope, trace_id: int) -> list[int]:
