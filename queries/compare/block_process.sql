@@ -25,7 +25,8 @@ WITH
     WHERE process IS NULL
   ),
   place AS (FROM topology(p_trace_id)),
-  woken AS (SELECT DISTINCT trace_id FROM wakeup),
+  -- The first wakeup of a thread alone says nothing about its waits.
+  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE kind <> 'wakeup_new'),
   piece AS (
     SELECT
       t.trace_id,

@@ -10,7 +10,8 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
-  woken AS (SELECT DISTINCT trace_id FROM wakeup),
+  -- The first wakeup of a thread alone says nothing about its waits.
+  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE kind <> 'wakeup_new'),
   spent AS (
     SELECT
       utid,

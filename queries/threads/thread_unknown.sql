@@ -17,7 +17,8 @@ WITH
     WHERE unknown > 0 AND ts < end_ns AND ts + dur > start_ns
     GROUP BY trace_id
   ),
-  woken AS (SELECT DISTINCT trace_id FROM wakeup),
+  -- The first wakeup of a thread alone says nothing about its waits.
+  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE kind <> 'wakeup_new'),
   spent AS (
     SELECT
       trace_id,

@@ -86,7 +86,7 @@ class EtlFile:
                 records = [
                     _moved(record, stamps.get((chunk.number, place)), shift)
                     for place, record in enumerate(chunk.records)
-                    if record.kind not in plan.without
+                    if not plan.leaves_out(record, chance)
                 ]
                 if records:
                     flag = flags.get(chunk.number, 0)

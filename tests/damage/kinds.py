@@ -140,6 +140,10 @@ def _without(*kinds: str, undetectable: bool = False) -> Draw:
     return draw
 
 
+def _some_wakeups(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
+    return Plan(thinned={"wakeup": chance.uniform(0.01, 0.9)}, unknown_everywhere=True)
+
+
 def _repeated(chunks: Sequence[Chunk], chance: random.Random, hz: int) -> Plan:
     return Plan(repeated=_share(chunks, chance, chance.uniform(0.02, 0.3)))
 
@@ -204,6 +208,7 @@ KINDS: dict[str, Draw] = {
     "offline": _offline,
     "ring": _ring,
     "no_wakeups": _without("wakeup"),
+    "some_wakeups": _some_wakeups,
     "no_migrations": _without("migration"),
     "no_priorities": _without("priority"),
     "no_idle": _without("idle"),
@@ -235,6 +240,7 @@ TEXTS: dict[str, str] = {
     "offline": "the hotplug thread takes a CPU offline, whose stream ends there (perf.data)",
     "ring": "each CPU keeps its last 3 to 12 buffers, as with `perf record --overwrite`",
     "no_wakeups": "the file has no wakeups",
+    "some_wakeups": "1 to 90 % of the wakeups are not in the file, without a sign",
     "no_migrations": "the file has no migrations",
     "no_priorities": "the file has no changes of priority",
     "no_idle": "the file has no idle states",

@@ -180,7 +180,7 @@ class PerfFile:
         """Records that perf itself added."""
         later: list[bytes] = []
         for record, number in self.items:
-            if record.kind in plan.without:
+            if plan.leaves_out(record, chance):
                 continue
             if number is None:
                 own.append(record.data)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from damage import judge, sources, stream
 from damage.bench import Answers, Bench
+from damage.identity import Name
 from damage.judge import Columns, FalseFinding
 from damage.kinds import KINDS
 from damage.sources import Source
@@ -144,12 +145,25 @@ class Player:
             queries, damaged, whole,
             threads_only=plan.threads_only, has_wakeups="wakeup" not in plan.without,
         )  # fmt: skip
+        if plan.thinned and _waits_to_the_end(damaged) - _waits_to_the_end(whole):
+            run.undetectable = True
         run.false_findings = judge.false_findings(damaged, whole)
         ticks = [ns * whole.clock_hz // 1_000_000_000 + whole.start_clock for ns in window]
         chunks = source.file.chunks
         extent = (min(c.first for c in chunks if c.first), max(c.last for c in chunks))
         spans = stream.spans(chunks, plan, extent)
         run.lost_ns, run.lost_sum_ns = stream.union_ns(spans, (ticks[0], ticks[1]), source.file.hz)
+
+
+def _waits_to_the_end(answers: Answers) -> set[Name]:
+    """Threads of which nothing is recorded after they began to wait, or started: if their wakeup is
+    missing, and no other one of theirs, the file looks as if they had not been woken.
+    """
+    return {
+        answers.names.of("utid", row["utid"])
+        for row in answers.states["thread_state"]
+        if row["state"] in ("waiting", "new") and row["ts"] + row["dur"] >= answers.duration_ns
+    }
 
 
 Task = tuple[int, str, str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -59,6 +60,8 @@ class Plan:
     and the newest records come first."""
     without: frozenset[str] = frozenset()
     """Kinds of records that are dropped everywhere."""
+    thinned: dict[str, float] = field(default_factory=dict)
+    """Kinds of records, and the share of each that is dropped without a sign."""
     repeated: set[int] = field(default_factory=set)
     reordered: bool = False
     stamps: list[tuple[int, int, int]] = field(default_factory=list)
@@ -76,6 +79,11 @@ class Plan:
     """The state of the CPUs is unknown from here on, even whether they were online."""
     unknown_everywhere: bool = False
     """The missing part concerns the whole recording, so no width is judged."""
+
+    def leaves_out(self, record: Record, chance: random.Random) -> bool:
+        """Whether a record is dropped because of its kind; draws only for kinds in `thinned`."""
+        share = self.thinned.get(record.kind)
+        return record.kind in self.without or (share is not None and chance.random() < share)
 
 
 Span = tuple[int, int, int]

@@ -117,3 +117,26 @@ def test_filtered_switches_are_a_warning(tmp_path: Path) -> None:
     other = ["-e", "sched:sched_waking", "--filter", "prio < 100"]
     whole = recorded(tmp_path / "whole.data", *other, events="sched:sched_switch")
     assert "filtered_switches" not in {f["kind"] for f in analyzed(whole)["findings"]}
+
+
+# A thread is woken for the first time once: that says nothing about its waits.
+def test_first_wakeups_alone_leave_waits_unknown(tmp_path: Path) -> None:
+    file = recorded(
+        tmp_path / "first.data", events="sched:sched_switch,sched:sched_wakeup_new"
+    )  # fmt: skip
+    (found,) = [
+        finding for finding in analyzed(file)["findings"] if finding["kind"] == "unknown_ready_time"
+    ]
+    assert found["advice"] == "Record sched_waking as well."
+    with duckdb.connect(str(tmp_path / "first" / "analysis.duckdb"), read_only=True) as con:
+        assert con.execute("SELECT DISTINCT kind FROM wakeup").fetchall() == [("wakeup_new",)]
+        times = con.execute(
+            "SELECT wait_ns, unknown_ns FROM thread_summary WHERE thread = 'sched-messaging'"
+        ).fetchall()
+        (waited,) = con.execute(
+            "SELECT count(*) FROM thread_state WHERE state = 'waiting' AND dur > 0"
+        ).fetchall()
+    # Each of them waits for messages.
+    assert {wait for wait, _ in times} == {None}
+    assert all(unknown > 0 for _, unknown in times)
+    assert waited[0] >= len(times) >= 10

@@ -274,20 +274,43 @@ def test_last_cpu_is_unknown_if_thread_may_have_run_in_gap(
     assert rows == [(500, None), (700, 1)]
 
 
-# 7 blocks at 400 and is switched in at 450; a wakeup while it ran, on CPU 1, may be lost.
+# 7 blocks at 400 and is switched in at 450. Its wakeup may be lost in a gap while it ran, or is one
+# that the recorder did not write.
 @pytest.mark.parametrize("lost", [(200, 300), (10, 50)])
-def test_wait_without_wakeup_after_gap_in_its_slice_is_unknown(
+def test_wait_without_wakeup_is_unknown(
     con: duckdb.DuckDBPyConnection, lost: tuple[int, int]
 ) -> None:
     recording(con, "etw", (1, *lost))
     states(con, 7, (100, 400, "running"), (400, 450, "waiting"), (450, 550, "running"))
-    slice_of(con, 7, 450, ready_ns=None, wait_ns=50, prev_cpu=0)
+    slice_of(con, 7, 450, ready_ns=None, wait_ns=None, prev_cpu=0)
     wakeup(con, 8, 20)
     gaps.apply(con, TRACE)
-    is_lost = lost == (200, 300)
-    assert found(con, 7)[1] == (400, 450, "unknown" if is_lost else "waiting")
-    row = con.execute("SELECT wait_ns, prev_cpu FROM sched_slice").fetchone()
-    assert row == ((None, None) if is_lost else (50, 0))
+    assert found(con, 7)[1] == (400, 450, "unknown")
+    # It ran nowhere else in between.
+    assert con.execute("SELECT prev_cpu FROM sched_slice").fetchall() == [(0,)]
+
+
+# 7 is woken at 450, when it is switched in; at 600 it is switched in without a wakeup, and waits
+# from 700 to the end.
+@pytest.mark.parametrize("kind", ["waking", "wakeup_new"])
+def test_last_wait_after_one_without_wakeup_is_unknown(
+    con: duckdb.DuckDBPyConnection, kind: str
+) -> None:
+    recording(con, "perf")
+    for thread in (7, 8):
+        states(con, thread, (100, 400, "running"), (400, 450, "waiting"), (450, 500, "running"))
+        states(con, thread, (500, 600, "waiting"), (600, 700, "running"), (700, 1000, "waiting"))
+        wakeup(con, thread, 450, kind)
+        slice_of(con, thread, 450, ready_ns=0 if kind == "waking" else None)
+    slice_of(con, 7, 600, ready_ns=None)
+    slice_of(con, 8, 600, ready_ns=0)
+    gaps.apply(con, TRACE)
+    off = {
+        thread: [state for _, _, state in found(con, thread) if state != "running"]
+        for thread in (7, 8)
+    }
+    missed = ["waiting", "unknown", "unknown"] if kind == "waking" else ["waiting"] * 3
+    assert off == {7: missed, 8: ["waiting"] * 3}
 
 
 # The first record after the gap switches 7 out; when it was switched in is unknown.

@@ -1,7 +1,7 @@
 """A second computation of thread states: from the text of `perf script`, one thread at a time.
 
-It handles only recordings without loss and without missed switches, and shares nothing with the
-state machine that is checked against it.
+It handles only recordings without loss and without missed switches, in which wakeups are recorded,
+and shares nothing with the state machine that is checked against it.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ def states(trace: Trace, tid: int, first: int, last: int) -> list[State]:
         found.append((ready if wakes else moves[0].ns, moves[0].ns, "ready"))
     elif moves:
         moves.insert(0, Record(first, 2, "in"))
+    is_missed = False
     for position, move in enumerate(moves):
         following = moves[position + 1].ns if position + 1 < len(moves) else last
         if move.kind == "in":
@@ -108,13 +109,18 @@ def states(trace: Trace, tid: int, first: int, last: int) -> list[State]:
         slice_began = moves[position - 1].ns
         after = [r.ns for r in records if r.kind == "wake" and move.ns <= r.ns <= following]
         during = [r.ns for r in records if r.kind == "wake" and slice_began <= r.ns < move.ns]
+        off = "waiting"
         if after:
             ready = after[0]
         elif during:
             ready = move.ns
         else:
             ready = following
-        found += [(move.ns, ready, "waiting"), (ready, following, "ready")]
+            # A wait without its wakeup may contain ready time, and so may a later one of the
+            # thread that has no end: perf misses the wakeups of its own threads.
+            is_missed |= position + 1 < len(moves) and move.ns < following
+            off = "unknown" if is_missed else "waiting"
+        found += [(move.ns, ready, off), (ready, following, "ready")]
     return joined([state for state in found if state[0] < state[1]])
 
 

@@ -55,47 +55,6 @@ FROM doubtful_slice AS doubtful
 WHERE sched_slice.rowid = doubtful.row
 """
 
-# A wait that ends without a wakeup, after a slice in which a wakeup may have been lost: a wakeup
-# during the slice would have made the thread ready where it left its CPU. Wakeups are unknown in a
-# slice that began in a gap.
-_UNWOKEN = """
-CREATE OR REPLACE TEMP TABLE unwoken_wait AS
-WITH
-  -- Materialized, so that these few are looked up in the periods and not the other way round.
-  after AS MATERIALIZED (
-    SELECT rowid AS row, utid, ts
-    FROM sched_slice
-    WHERE trace_id = $trace_id AND ready_ns IS NULL AND NOT is_idle AND NOT left_censored
-      AND EXISTS (FROM wakeup WHERE trace_id = $trace_id)
-  ),
-  wait AS MATERIALIZED (
-    SELECT wait.rowid AS row, after.row AS after_row, wait.utid, wait.ts
-    FROM thread_state AS wait
-    JOIN after ON after.utid = wait.utid AND after.ts = wait.ts + wait.dur
-    WHERE wait.state = 'waiting' AND wait.dur > 0
-  )
-SELECT wait.row, wait.after_row
-FROM wait
-JOIN thread_state AS before ON before.utid = wait.utid AND before.ts + before.dur = wait.ts
-ASOF JOIN gap ON wait.ts > gap.start_ns
-WHERE before.state = 'running'
-  AND (gap.end_ns > before.ts OR before.left_censored)
-"""
-
-_FORGET_WAITS = """
-UPDATE thread_state
-SET state = 'unknown', left_censored = true, right_censored = true, reason = NULL
-FROM unwoken_wait
-WHERE thread_state.rowid = unwoken_wait.row
-"""
-
-_FORGET_WAIT_TIMES = """
-UPDATE sched_slice
-SET wait_ns = NULL, prev_cpu = NULL
-FROM unwoken_wait
-WHERE sched_slice.rowid = unwoken_wait.after_row
-"""
-
 # If a thread may have run in between, its last CPU is unknown too.
 _FORGET_CPU = """
 UPDATE sched_slice
@@ -136,16 +95,9 @@ WHERE sched_slice.trace_id = $trace_id
 def forget(
     con: duckdb.DuckDBPyConnection, parameters: dict[str, int], bins: dict[str, int]
 ) -> None:
-    """Changes `sched_slice`, and waits of `thread_state` that a lost wakeup may have ended.
-
-    `parameters` has the trace_id, `bins` the width of `gap_bin` in ns.
-    """
+    """Changes `sched_slice`; `parameters` has the trace_id, `bins` the width of `gap_bin` in ns."""
     con.execute(_SLICES, {**parameters, **bins})
     con.execute(_FORGET_REASONS, parameters)
     con.execute(_FORGET_READY)
-    con.execute(_UNWOKEN, parameters)
-    con.execute(_FORGET_WAITS)
-    con.execute(_FORGET_WAIT_TIMES)
     con.execute(_FORGET_CPU, parameters)
-    for table in ("doubtful_slice", "unwoken_wait"):
-        con.execute(f"DROP TABLE {table}")
+    con.execute("DROP TABLE doubtful_slice")

@@ -26,7 +26,7 @@ pub(super) enum ProblemKind {
 }
 
 const TEXTS: [&str; 12] = [
-    "switch-in without a waking since the switch-out: counted as waiting until then, ready time unknown",
+    "switch-in without a waking since the switch-out: how long it was ready is unknown",
     "the thread that leaves is not the one that entered last: taken as loss",
     "switch-in that was planned but did not happen: replaced by the thread that ran",
     "tick unknown: quantum ends assume 1 ms",

@@ -142,7 +142,7 @@ fn unknown_tick_counts_as_a_millisecond() {
             timeline.run().problems(),
             [
                 "1 switch-in without a waking since the switch-out: \
-              counted as waiting until then, ready time unknown",
+              how long it was ready is unknown",
                 "1 tick unknown: quantum ends assume 1 ms"
             ][1..]
         );

@@ -38,7 +38,7 @@ fn threads_of_another_recording_are_unknown_threads() {
         answer.problems(),
         [
             "1 switch-in without a waking since the switch-out: \
-             counted as waiting until then, ready time unknown",
+             how long it was ready is unknown",
             "2 thread number of another recording or out of range: treated as unknown",
         ]
     );

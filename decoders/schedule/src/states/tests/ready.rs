@@ -103,7 +103,7 @@ fn each_wakeup_explains_at_most_one_switch_out() {
     assert_eq!(
         answer.problems(),
         ["1 switch-in without a waking since the switch-out: \
-          counted as waiting until then, ready time unknown"]
+          how long it was ready is unknown"]
     );
 }
 
@@ -210,7 +210,7 @@ fn without_wakeups_it_waits_until_the_switch_in() {
     assert_eq!(
         answer.problems(),
         ["2 switch-in without a waking since the switch-out: \
-          counted as waiting until then, ready time unknown"]
+          how long it was ready is unknown"]
     );
 }
 

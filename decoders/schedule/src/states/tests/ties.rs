@@ -107,7 +107,7 @@ fn one_wakeup_does_not_explain_two_switch_outs() {
     assert_eq!(
         answer.problems(),
         ["1 switch-in without a waking since the switch-out: \
-          counted as waiting until then, ready time unknown"]
+          how long it was ready is unknown"]
     );
 }
 
