@@ -66,23 +66,26 @@ def unswitched() -> None:
         pytest.skip("this machine has the switches, and a test must not change them")
 
 
+def grown_ns(folder: Path, table: str, value: Callable[[dict[str, Any]], int]) -> int:
+    """Growth of a sum over the rows of a table between the snapshots."""
+    begin, end = (
+        sum(map(value, json.loads((folder / f"{edge}.json").read_text())[table]))
+        for edge in ("begin", "end")
+    )
+    return int(end - begin)
+
+
 def cpu_ns(folder: Path, pid: int) -> int:
-    """Growth of the process's CPU time between the snapshots, as the kernel counts it."""
-    used = []
-    for edge in ("begin", "end"):
-        threads = json.loads((folder / f"{edge}.json").read_text())["threads"]
-        used.append(sum(t["user_ns"] + t["system_ns"] for t in threads if t["pid"] == pid))
-    return int(used[1] - used[0])
+    """Growth of the process's CPU time, as the kernel counts it."""
+    return grown_ns(
+        folder, "threads", lambda t: t["user_ns"] + t["system_ns"] if t["pid"] == pid else 0
+    )
 
 
 def stolen_ns(folder: Path) -> int:
-    """Steal of all CPUs between the snapshots: a stolen CPU still runs its thread in the recording,
-    while the thread's CPU time stops."""
-    stolen = []
-    for edge in ("begin", "end"):
-        cpus = json.loads((folder / f"{edge}.json").read_text())["cpus"]
-        stolen.append(sum(cpu["steal_ns"] or 0 for cpu in cpus))
-    return int(stolen[1] - stolen[0])
+    """Steal of all CPUs: a stolen CPU still runs its thread in the recording, while the thread's
+    CPU time stops."""
+    return grown_ns(folder, "cpus", lambda cpu: cpu["steal_ns"] or 0)
 
 
 @pytest.mark.alone
