@@ -9,8 +9,7 @@ without a record. `apply` makes such time unknown:
   period. Behind that, the record that ends the period shows what the thread did: a wakeup shows
   that it waited, a switch-in that it was ready.
 - A thread that started at an unknown time is unknown up to its first record.
-- A wait that ends without a wakeup, where wakeups were recorded, is unknown: the thread may have
-  been ready for a part of it. So is the last wait of that thread.
+- So may be waits of which no wakeup is recorded (`unwoken_waits`).
 - Whether a CPU is parked is unknown from a gap on any CPU up to its next record.
 - Ready and wait times of a slice that such a gap may have changed are NULL (`gap_slices`).
 """
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from schedlens.load import gap_slices, offline, stream_edges
+from schedlens.load import gap_slices, offline, stream_edges, unwoken_waits
 
 if TYPE_CHECKING:
     import duckdb
@@ -320,43 +319,6 @@ JOIN thread_state AS whole ON whole.rowid = period.row
 WHERE after <> 'unknown' AND end_ns > gap_end_ns
 """
 
-_UNWOKEN = """
-CREATE OR REPLACE TEMP TABLE unwoken_wait AS
-WITH
-  -- Materialized, so that these few are looked up in the periods and not the other way round.
-  entered AS MATERIALIZED (
-    SELECT utid, ts
-    FROM sched_slice
-    WHERE trace_id = $trace_id AND ready_ns IS NULL AND NOT is_idle AND NOT left_censored
-  ),
-  -- A wakeup at the time of the switch-in leaves no time in which the thread was ready.
-  woken AS (SELECT utid, ts FROM wakeup JOIN entered USING (utid, ts))
-SELECT wait.rowid AS row, wait.utid
-FROM thread_state AS wait
-JOIN entered ON entered.utid = wait.utid AND entered.ts = wait.ts + wait.dur
-ANTI JOIN woken ON woken.utid = entered.utid AND woken.ts = entered.ts
-WHERE wait.state IN ('waiting', 'new') AND wait.dur > 0
-"""
-
-# A recorder that misses the wakeups of a thread may have missed the one of its last wait too.
-_LAST_WAITS = """
-INSERT INTO unwoken_wait
-SELECT wait.rowid, wait.utid
-FROM thread_state AS wait
-JOIN trace USING (trace_id)
-WHERE trace_id = $trace_id
-  AND wait.utid IN (SELECT utid FROM unwoken_wait)
-  AND wait.state = 'waiting' AND wait.dur > 0 AND wait.ts + wait.dur >= trace.duration_ns
-"""
-
-_FORGET_WAITS = """
-UPDATE thread_state
-SET state = 'unknown', left_censored = true, right_censored = true, reason = NULL
-FROM unwoken_wait
-WHERE thread_state.rowid = unwoken_wait.row
-"""
-_WAKEUP = "wakeup WHERE trace_id = {trace_id} AND kind <> 'wakeup_new'"
-
 # Windows records when a CPU is parked or unparked: a gap on any CPU may hide such a record.
 _PARKING = """
 INSERT INTO cpu_parking BY NAME
@@ -395,11 +357,7 @@ def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     if _has_rows(con, "gap"):
         _apply_gaps(con, parameters)
     # Last, because waits that end without a wakeup show whether the recording misses any.
-    if _has_rows(con, _WAKEUP.format(trace_id=trace_id)):
-        con.execute(_UNWOKEN, parameters)
-        con.execute(_LAST_WAITS, parameters)
-        con.execute(_FORGET_WAITS)
-        con.execute("DROP TABLE unwoken_wait")
+    unwoken_waits.apply(con, trace_id)
     for table in ("unlisted_thread", "gap"):
         con.execute(f"DROP TABLE {table}")
 
