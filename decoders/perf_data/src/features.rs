@@ -1,5 +1,7 @@
 //! `HEADER_*` features: the machine description that perf writes next to the records.
 
+use std::collections::HashMap;
+
 use schedlens_input::bytes::{Bytes, CPU_LIMIT};
 use schedlens_system::cpu_list;
 use schedlens_tracepoints::formats::{self, Format};
@@ -95,6 +97,8 @@ pub struct ClockData {
 #[derive(Clone, Debug, Default)]
 pub struct Features {
     pub(crate) formats: Vec<Format>,
+    /// Place in `formats` of the first one with that number.
+    pub(crate) formats_by_id: HashMap<u64, usize>,
     /// Names of the features in the file.
     pub present: Vec<&'static str>,
     /// `HEADER_HOSTNAME`
@@ -145,7 +149,13 @@ impl Features {
         self.present.push(name(number));
         let mut bytes = Bytes::new(data, name(number));
         match number {
-            TRACING_DATA => self.formats = formats::read(data)?,
+            TRACING_DATA => {
+                self.formats = formats::read(data)?;
+                let numbers =
+                    self.formats.iter().enumerate().map(|(place, format)| (format.id, place));
+                // Backwards, so that the first one remains.
+                self.formats_by_id = numbers.rev().collect();
+            }
             HOSTNAME => self.host = Some(bytes.string()?),
             OSRELEASE => self.os_release = Some(bytes.string()?),
             VERSION => self.perf_version = Some(bytes.string()?),
@@ -242,7 +252,7 @@ impl Features {
 
     /// The format of the tracepoint with that number.
     pub(crate) fn format(&self, id: u64) -> Option<&Format> {
-        self.formats.iter().find(|format| format.id == id)
+        self.formats.get(*self.formats_by_id.get(&id)?)
     }
 }
 

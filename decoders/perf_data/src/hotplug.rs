@@ -81,6 +81,8 @@ pub struct Hotplug {
     woken: HashMap<i32, u64>,
     /// CPUs whose takedown has begun.
     falling: HashSet<i32>,
+    /// Place in `offline` of the last one of each CPU.
+    last: HashMap<i32, usize>,
     /// Time of the last record of each CPU.
     ends: HashMap<i32, u64>,
 }
@@ -216,8 +218,7 @@ impl Hotplug {
     }
 
     fn is_offline(&self, cpu: i32) -> bool {
-        let last = self.offline.iter().rev().find(|span| span.cpu == cpu);
-        last.is_some_and(|span| span.until.is_none())
+        self.last.get(&cpu).is_some_and(|last| self.offline[*last].until.is_none())
     }
 
     /// Whether a CPU has no record after that time.
@@ -266,6 +267,7 @@ impl Hotplug {
         } else if silent {
             self.gap(cpu, self.ends.get(&cpu).copied(), Some(ts));
         }
+        self.last.insert(cpu, self.offline.len());
         self.offline.push(Span { cpu, from: ts, until: None });
     }
 
@@ -273,8 +275,8 @@ impl Hotplug {
         if !self.is_offline(cpu) {
             return;
         }
-        if let Some(span) = self.offline.iter_mut().rev().find(|span| span.cpu == cpu) {
-            span.until = Some(ts);
+        if let Some(last) = self.last.get(&cpu) {
+            self.offline[*last].until = Some(ts);
         }
         if self.is_silent(cpu, ts) {
             self.gap(cpu, Some(ts), None);
@@ -287,10 +289,9 @@ impl Hotplug {
         let mut threads: Vec<_> = self.threads.iter().map(|(tid, cpu)| (*cpu, *tid)).collect();
         threads.sort_unstable();
         for (cpu, tid) in threads {
-            let known = self.offline.iter().any(|span| span.cpu == cpu);
             let takes_down = last_switch.get(&cpu).is_some_and(|ids| ids.contains(&tid));
             let Some(last) = self.ends.get(&cpu).copied() else { continue };
-            if takes_down && !known && last.saturating_add(TAKEN_NS) < end {
+            if takes_down && !self.last.contains_key(&cpu) && last.saturating_add(TAKEN_NS) < end {
                 self.gap(cpu, Some(last), None);
             }
         }

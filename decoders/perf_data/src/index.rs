@@ -1,6 +1,6 @@
 //! The position of each record of a recording, by the CPU that wrote it, and counts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use schedlens_input::bytes::{CPU_LIMIT, u64_at};
 use schedlens_input::files::Pages;
@@ -336,6 +336,8 @@ impl Index {
     pub(crate) fn finish(&mut self, cut_off: bool) {
         // Losses at the very end are only counted: no later record shows where they are. For a lane
         // whose records are all skipped, the gap is known.
+        let overflowed: HashSet<i32> =
+            self.gaps.iter().filter(|gap| gap.signalled_by == LOST).map(|gap| gap.cpu).collect();
         for lane in self.lanes.iter_mut().filter(|lane| !lane.spans.is_empty()) {
             if cut_off {
                 lane.lose(None, "truncated");
@@ -345,7 +347,7 @@ impl Index {
                 }
             } else if self.lost_samples > self.lost {
                 lane.lose(None, "PERF_RECORD_LOST_SAMPLES");
-            } else if self.gaps.iter().any(|gap| gap.cpu == lane.cpu && gap.signalled_by == LOST) {
+            } else if overflowed.contains(&lane.cpu) {
                 // A buffer that overflowed earlier may also have overflowed at the end.
                 lane.lose(None, "stream_end");
             }

@@ -1,5 +1,6 @@
 //! A whole perf.data recording: finds its parts and indexes its records.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -363,6 +364,8 @@ fn pipe_descriptions(
     problems: &mut Problems,
 ) -> Vec<Attr> {
     let mut attrs: Vec<Attr> = Vec::new();
+    // The event of each id, the first one that has it.
+    let mut by_id: HashMap<u64, usize> = HashMap::new();
     let mut position = start;
     while let Some(found) = record::at(file, position) {
         let place = position;
@@ -374,6 +377,9 @@ fn pipe_descriptions(
                 match body.map(Attr::read) {
                     Some(Ok(mut attr)) => {
                         attr.ids = features::ids(found.bytes.get(8 + size..).unwrap_or_default());
+                        for id in &attr.ids {
+                            by_id.entry(*id).or_insert(attrs.len());
+                        }
                         attrs.push(attr);
                     }
                     _ => problems.add(format!("byte {place}"), "an event that cannot be read"),
@@ -400,9 +406,8 @@ fn pipe_descriptions(
             record::EVENT_UPDATE if u64_at(found.bytes, 8) == Some(EVENT_UPDATE_NAME) => {
                 let id = u64_at(found.bytes, 16);
                 let name = text(found.bytes.get(24..).unwrap_or_default());
-                if let Some(attr) =
-                    attrs.iter_mut().find(|attr| id.is_some_and(|id| attr.ids.contains(&id)))
-                {
+                let at = id.and_then(|id| by_id.get(&id));
+                if let Some(attr) = at.and_then(|at| attrs.get_mut(*at)) {
                     attr.name = Some(name);
                 }
             }

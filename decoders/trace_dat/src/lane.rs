@@ -1,5 +1,8 @@
 //! Where the pages of a CPU in a buffer are.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use schedlens_input::bytes::{CPU_LIMIT, u32_at};
 use schedlens_input::problem::Problems;
 
@@ -13,6 +16,8 @@ use crate::window::Window;
 const LARGEST_PAGE: u32 = 16 << 20;
 /// The smallest page: a header and one record.
 const SMALLEST_PAGE: u32 = 64;
+/// How often the chunks of a file may be looked at.
+const MOST_OVERLAPS: usize = 4;
 /// Sizes in front of a chunk: packed and unpacked.
 pub(crate) const CHUNK_HEADER: usize = 8;
 
@@ -24,8 +29,8 @@ pub(crate) enum Wanted {
     Never,
     /// All.
     Always,
-    /// Those outside of these times, which another lane covers.
-    Outside(Box<[Window]>),
+    /// Those outside of the first so many of these times, which other lanes cover.
+    Outside(Arc<[Window]>, usize),
 }
 
 impl Wanted {
@@ -35,7 +40,9 @@ impl Wanted {
         match self {
             Self::Never => false,
             Self::Always => true,
-            Self::Outside(covered) => !covered.iter().any(|window| window.has(ts)),
+            Self::Outside(covered, count) => {
+                !covered.iter().take(*count).any(|window| window.has(ts))
+            }
         }
     }
 }
@@ -85,6 +92,8 @@ pub(crate) fn lanes(
     let mut lanes: Vec<Lane> = Vec::new();
     // The data of CPUs does not overlap, so together it is no longer than the file.
     let mut left = file.len() as u64;
+    // Of lists that overlap, nothing shows which one is right, so a few are looked at.
+    let mut chunks_left = MOST_OVERLAPS * (file.len() / CHUNK_HEADER);
     for (number, buffer) in parts.options.buffers.iter().enumerate() {
         if buffer.is_text {
             continue;
@@ -95,20 +104,23 @@ pub(crate) fn lanes(
             return Err(Error::Size { what: "a page", found: u64::from(page_size), least, most });
         }
         let is_packed = parts.version == 7 && version_7::is_packed(file, buffer.offset)?;
+        // A damaged file may list very many.
+        let mut known = HashSet::new();
         for data in &buffer.cpus {
             let place = || format!("CPU {}{}", data.cpu, of_buffer(buffer));
-            let known = lanes.iter().any(|lane| lane.buffer == number && lane.cpu == data.cpu);
-            if known || !(0..CPU_LIMIT).contains(&data.cpu) {
+            if known.contains(&data.cpu) || !(0..CPU_LIMIT).contains(&data.cpu) {
                 problems.add(place(), "is listed twice or is no CPU: left out");
                 continue;
             }
-            let extent = if is_packed { packed(file, data) } else { plain(file, data) };
+            let extent =
+                if is_packed { packed(file, data, &mut chunks_left) } else { plain(file, data) };
             let size = (extent.end - extent.at) as u64;
             if size > left {
                 problems.add(place(), "its data overlaps that of other CPUs: left out");
                 continue;
             }
             left -= size;
+            known.insert(data.cpu);
             if extent.is_cut_off {
                 problems.add(place(), "the file is cut off before its data ends");
             }
@@ -129,8 +141,8 @@ fn plain(file: &[u8], data: &CpuData) -> Lane {
 }
 
 /// The compressed pages of a CPU. The stated size does not cover all of them, but each chunk states
-/// its own.
-fn packed(file: &[u8], data: &CpuData) -> Lane {
+/// its own. `chunks_left` is how many chunks may be looked at.
+fn packed(file: &[u8], data: &CpuData, chunks_left: &mut usize) -> Lane {
     let start = usize::try_from(data.offset).unwrap_or(usize::MAX).min(file.len());
     let mut lane = Lane { at: start, end: start, chunks: Some(0), ..Lane::default() };
     if data.size == 0 {
@@ -142,10 +154,11 @@ fn packed(file: &[u8], data: &CpuData) -> Lane {
     let mut end = start + 4;
     for number in 0..chunks {
         let next = u32_at(file, end).and_then(|size| end.checked_add(CHUNK_HEADER + size as usize));
-        let Some(next) = next.filter(|next| *next <= file.len()) else {
+        let Some(next) = next.filter(|next| *next <= file.len() && *chunks_left > 0) else {
             lane.is_cut_off = true;
             break;
         };
+        *chunks_left -= 1;
         (end, lane.end, lane.chunks) = (next, next, Some(number + 1));
     }
     lane

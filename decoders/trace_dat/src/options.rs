@@ -26,6 +26,12 @@ const BUFFER_TEXT: u16 = 22;
 
 /// Most CPUs of a guest or a buffer: `NR_CPUS` is at most this.
 const MOST_CPUS: u32 = 1 << 13;
+/// Most buffers of a file, and most CPUs of all of them: few bytes may list very many. trace-cmd
+/// creates the buffers that its user names.
+const MOST_BUFFERS: usize = 1 << 10;
+const MOST_LANES: usize = 1 << 17;
+/// `NAME_MAX`: a buffer is a folder of tracefs.
+const LONGEST_NAME: usize = 255;
 
 /// The data of one CPU in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +105,10 @@ pub struct Options {
     pub(crate) sections: Vec<(u16, u64)>,
     /// Options that could not be read.
     pub(crate) damaged: Vec<u16>,
+    /// Number of CPUs of all buffers.
+    lanes: usize,
+    /// Number of buffers that are left out because there are too many.
+    pub(crate) surplus: u32,
     /// Buffers may be missing.
     pub(crate) is_incomplete: bool,
 }
@@ -145,7 +155,11 @@ impl Options {
             }
             BUFFER | BUFFER_TEXT => {
                 let buffer = buffer(&mut bytes, has_sections, number == BUFFER_TEXT)?;
-                self.buffers.push(buffer);
+                if self.buffers.len() < MOST_BUFFERS && self.take_room(buffer.cpus.len()) {
+                    self.buffers.push(buffer);
+                } else {
+                    self.leave_out();
+                }
             }
             TRACECLOCK => {
                 self.states_clock = true;
@@ -166,6 +180,19 @@ impl Options {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Counts the CPUs of another buffer; false if they are too many.
+    pub(crate) fn take_room(&mut self, cpus: usize) -> bool {
+        let fits = self.lanes + cpus <= MOST_LANES;
+        self.lanes += if fits { cpus } else { 0 };
+        fits
+    }
+
+    /// Counts a buffer that is not read.
+    pub(crate) fn leave_out(&mut self) {
+        self.surplus = self.surplus.saturating_add(1);
+        self.is_incomplete = true;
     }
 
     /// The clock of the times: the one in brackets.
@@ -192,8 +219,9 @@ fn integer(text: &str) -> Option<i64> {
 }
 
 fn buffer(bytes: &mut Bytes<'_>, has_sections: bool, is_text: bool) -> Result<Buffer, TooShort> {
-    let mut found =
-        Buffer { offset: bytes.u64()?, name: bytes.zero_ended()?, is_text, ..Buffer::default() };
+    let offset = bytes.u64()?;
+    let name = bytes.zero_ended()?.chars().take(LONGEST_NAME).collect();
+    let mut found = Buffer { offset, name, is_text, ..Buffer::default() };
     if !has_sections {
         return Ok(found);
     }

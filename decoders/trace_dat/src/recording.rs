@@ -1,5 +1,6 @@
 //! A whole recording: its description, and where its records are.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -178,11 +179,11 @@ impl Recording {
         let mut lanes = std::mem::take(&mut self.lanes);
         let (mut windows, mut gaps) = (Vec::new(), Vec::new());
         for ((lane, scan), place) in lanes.iter_mut().zip(scans.iter_mut()).zip(places) {
-            let name = self.options.buffers.get(lane.buffer).map(|buffer| buffer.name.clone());
-            let key = (name.unwrap_or_default(), lane.cpu);
+            let name = self.options.buffers.get(lane.buffer).map(|buffer| buffer.name.as_str());
+            let cpus = stats.get(name.unwrap_or_default());
             let judge = Judge {
                 median,
-                stats: stats.get(&key).copied().unwrap_or_default(),
+                stats: cpus.and_then(|cpus| cpus.get(&lane.cpu)).copied().unwrap_or_default(),
                 unknown_is_damage: unknown.saturating_mul(UNKNOWN_SHARE) <= self.records,
             };
             let mut own = Vec::new();
@@ -196,12 +197,15 @@ impl Recording {
         let names: Vec<&str> = events.map(|event| event.name.as_str()).collect();
         let found = (&*scans, windows.as_slice());
         selection::select(&mut lanes, found, &names, &mut self.gaps, problems);
-        for ((lane, own), window) in lanes.iter().zip(gaps).zip(windows) {
+        let read: Vec<bool> = lanes.iter().map(Lane::is_read).collect();
+        let with_schedule: HashSet<i32> =
+            lanes.iter().zip(&read).filter(|(_, read)| **read).map(|(lane, _)| lane.cpu).collect();
+        for (((lane, is_read), own), window) in lanes.iter().zip(read).zip(gaps).zip(windows) {
             // What is lost in a buffer with other events does not concern the schedule; what was in
             // one that cannot be read at all is not known.
-            let is_alone = !lanes.iter().any(|other| other.cpu == lane.cpu && other.is_read());
+            let is_alone = !with_schedule.contains(&lane.cpu);
             let concerns = |gap: &LostRecords| {
-                lane.is_read() || is_alone || (window.is_none() && gap.signalled_by != CPU_STATS)
+                is_read || is_alone || (window.is_none() && gap.signalled_by != CPU_STATS)
             };
             if lane.is_usable {
                 self.gaps.extend(own.into_iter().filter(concerns));
@@ -278,7 +282,8 @@ impl Recording {
         let in_pages = self.gaps.iter().filter_map(|gap| gap.events);
         let in_pages = in_pages.fold(0_u64, u64::saturating_add);
         let stats = stats::read(&self.options.stats);
-        let counted = stats.values().map(|one| one.overwritten.saturating_add(one.dropped));
+        let all = stats.values().flat_map(HashMap::values);
+        let counted = all.map(|one| one.overwritten.saturating_add(one.dropped));
         let most = in_pages.max(counted.fold(0_u64, u64::saturating_add));
         (most > 0 || self.gaps.is_empty()).then_some(most)
     }

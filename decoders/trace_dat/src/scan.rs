@@ -33,7 +33,7 @@ pub(crate) struct Scanned {
     /// Earliest and latest time of each page.
     spans: Vec<Option<Span>>,
     holes: Vec<Hole>,
-    /// Number of records by slot of the event.
+    /// Number of records by slot of the event; empty without pages.
     pub(crate) counts: Vec<u64>,
     /// Pages with a record of an unknown event, and the number of these records.
     unknown: Vec<u32>,
@@ -59,11 +59,12 @@ pub(crate) fn scan(
     place: &str,
     problems: &mut Problems,
 ) -> Scanned {
-    let mut found = Scanned { counts: vec![0; slots.events.len()], ..Scanned::default() };
+    let mut found = Scanned::default();
     let mut hole =
         |page, events, signalled_by| found.holes.push(Hole { page, events, signalled_by });
     while pages.advance(unpacker) {
         let number = pages.number();
+        found.counts.resize(slots.events.len(), 0);
         if let Some(why) = pages.take_broken() {
             problems.add(place, format!("pages cannot be unpacked: {why}"));
             hole(number, None, DAMAGED);

@@ -1,5 +1,7 @@
 //! Which buffer the records of an event are taken from, if several have them.
 
+use std::sync::Arc;
+
 use schedlens_input::problem::Problems;
 
 use crate::lane::{Lane, Wanted};
@@ -41,7 +43,8 @@ fn of_cpu(
     gaps: &mut Vec<LostRecords>,
     problems: &mut Problems,
 ) {
-    for lane in lanes.iter_mut() {
+    // A file may list many lanes without records.
+    for (lane, _) in lanes.iter_mut().zip(windows).filter(|(_, window)| window.is_some()) {
         lane.wanted = vec![Wanted::Never; names.len()];
     }
     let mut sharing: Vec<usize> = Vec::new();
@@ -51,10 +54,12 @@ fn of_cpu(
             .filter(|at| count(*at) > 0 && lanes[*at].is_usable && windows[*at].is_some())
             .collect();
         having.sort_by_key(|at| std::cmp::Reverse(count(*at)));
+        let ranked: Arc<[Window]> = having.iter().filter_map(|at| windows[*at]).collect();
         for (rank, at) in having.iter().enumerate() {
-            let better = having.iter().take(rank).filter_map(|at| windows[*at]).collect::<Vec<_>>();
-            lanes[*at].wanted[slot] =
-                if rank == 0 { Wanted::Always } else { Wanted::Outside(better.into()) };
+            lanes[*at].wanted[slot] = match rank {
+                0 => Wanted::Always,
+                _ => Wanted::Outside(Arc::clone(&ranked), rank),
+            };
         }
         if having.len() > 1 {
             problems.add(*name, "several buffers recorded it: each time is read from one of them");

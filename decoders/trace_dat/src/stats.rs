@@ -11,19 +11,19 @@ pub(crate) struct Stats {
     pub(crate) dropped: u64,
 }
 
-/// The counts by name of the buffer and CPU.
-pub(crate) fn read(text: &str) -> HashMap<(String, i32), Stats> {
-    let mut found: HashMap<(String, i32), Stats> = HashMap::new();
-    let (mut buffer, mut cpu) = (String::new(), None);
+/// The counts by name of the buffer, then by CPU.
+pub(crate) fn read(text: &str) -> HashMap<&str, HashMap<i32, Stats>> {
+    let mut found: HashMap<&str, HashMap<i32, Stats>> = HashMap::new();
+    let (mut buffer, mut cpu) = (found.entry("").or_default(), None);
     for line in text.lines() {
         let Some((key, value)) = line.split_once(':') else { continue };
         let (key, value) = (key.trim(), value.trim());
         let count = || value.parse::<u64>().unwrap_or_default();
         match (key, cpu) {
-            ("Buffer", _) => (buffer, cpu) = (value.to_owned(), None),
+            ("Buffer", _) => (buffer, cpu) = (found.entry(value).or_default(), None),
             ("CPU", _) => cpu = value.parse::<i32>().ok(),
             ("overrun" | "commit overrun" | "dropped events", Some(cpu)) => {
-                let stats = found.entry((buffer.clone(), cpu)).or_default();
+                let stats = buffer.entry(cpu).or_default();
                 let sum =
                     if key == "overrun" { &mut stats.overwritten } else { &mut stats.dropped };
                 *sum = sum.saturating_add(count());
@@ -43,9 +43,9 @@ mod tests {
         let text = "CPU: 0\nentries: 9\noverrun: 5\ncommit overrun: 1\ndropped events: 2\n\n\
                     \nBuffer: other\n\n\nCPU: 1\noverrun: 7\ndropped events: x\n";
         let found = read(text);
-        let stats = |buffer: &str, cpu| found.get(&(buffer.to_owned(), cpu)).copied();
+        let stats = |buffer, cpu| found.get(buffer).and_then(|cpus| cpus.get(&cpu)).copied();
         assert_eq!(stats("", 0), Some(Stats { overwritten: 5, dropped: 3 }));
         assert_eq!(stats("other", 1), Some(Stats { overwritten: 7, dropped: 0 }));
-        assert_eq!(found.len(), 2);
+        assert_eq!(found.values().map(HashMap::len).sum::<usize>(), 2);
     }
 }

@@ -40,18 +40,25 @@ pub(crate) fn read(file: &[u8], mut bytes: Bytes<'_>, page_size: u32) -> Result<
     {
         options.clocks = Some(text(clocks));
     }
-    for instance in &mut options.buffers {
+    let mut instances = std::mem::take(&mut options.buffers);
+    options.take_room(buffer.cpus.len());
+    for instance in &mut instances {
         let rest = usize::try_from(instance.offset).ok().and_then(|at| file.get(at..));
         let mut bytes = Bytes::new(rest.unwrap_or_default(), "a buffer of trace.dat");
         match kind(&mut bytes, &mut Options::default()) {
             Err(Error::Latency) => instance.is_text = true,
             other => {
                 other?;
-                instance.cpus = cpu_list(&mut bytes, cpus)?;
+                if options.take_room(cpus as usize) {
+                    instance.cpus = cpu_list(&mut bytes, cpus)?;
+                } else {
+                    options.leave_out();
+                }
             }
         }
     }
-    options.buffers.insert(0, buffer);
+    options.buffers.push(buffer);
+    options.buffers.append(&mut instances);
     Ok(Parts {
         version: 6,
         page_size,

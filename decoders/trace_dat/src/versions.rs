@@ -32,6 +32,10 @@ pub(crate) fn read(file: &[u8], problems: &mut Problems) -> Result<Parts, Error>
     for number in std::mem::take(&mut parts.options.damaged) {
         problems.add(format!("option {number}"), "is shorter than its contents: left out");
     }
+    if parts.options.surplus > 0 {
+        let what = "are more than are read, or have too many CPUs: left out";
+        problems.add_many("some buffers", what, i64::from(parts.options.surplus));
+    }
     if parts.options.buffers.iter().all(|buffer| buffer.is_text) {
         let is_text = !parts.options.buffers.is_empty();
         return Err(if is_text { Error::Latency } else { Error::NoData });

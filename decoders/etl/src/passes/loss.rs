@@ -1,6 +1,6 @@
 //! Where records are missing, and the evidence for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use schedlens_input::bytes::{u32_at, u64_at};
 
@@ -254,12 +254,14 @@ fn file_gaps<'d>(file: &LogFile, damage: impl Iterator<Item = &'d Damage>) -> Ve
         let (start, end, events) = (None, None, None);
         gaps.push(Gap { cpu: None, start, end, events, signalled_by: word });
     }
+    let places: HashMap<u64, (&Stream<'_>, usize)> = streams
+        .values()
+        .flat_map(|stream| (0..).zip(&stream.buffers).map(move |at| (stream, at)))
+        .map(|(stream, (at, buffer))| (buffer.offset, (stream, at)))
+        .collect();
     for damage in damage {
         let Some(buffer) = file.buffers.get(damage.buffer as usize) else { continue };
-        let Some(stream) = streams.get(&buffer.cpu) else { continue };
-        let Some(at) = stream.buffers.iter().position(|known| known.offset == buffer.offset) else {
-            continue;
-        };
+        let Some((stream, at)) = places.get(&buffer.offset).copied() else { continue };
         gaps.push(Gap {
             cpu: buffer.cpu,
             start: damage.before.or(stream.before[at]),

@@ -51,6 +51,8 @@ const NO_SESSION: u32 = u32::MAX;
 pub(super) struct Processes {
     pub(super) all: Vec<Process>,
     by_pid: HashMap<u32, u32>,
+    /// The first one with that id and `UniqueProcessKey`.
+    by_key: HashMap<(u32, u64), u32>,
 }
 
 impl Processes {
@@ -97,9 +99,8 @@ impl Processes {
                 Event::Start => self.begin(pid, Some(ts)),
                 // Another process may already have its id and keeps it.
                 Event::Defunct(_) => {
-                    let same = |process: &Process| process.pid == pid && process.key == key;
-                    match self.all.iter().position(|process| key.is_some() && same(process)) {
-                        Some(known) => known as u32,
+                    match key.and_then(|key| self.by_key.get(&(pid, key))).copied() {
+                        Some(known) => known,
                         None => {
                             let process = self.begin(pid, None);
                             if let Some(current) = current {
@@ -115,6 +116,9 @@ impl Processes {
                 }
             },
         };
+        if let Some(key) = key {
+            self.by_key.entry((pid, key)).or_insert(process);
+        }
         let process = &mut self.all[process as usize];
         process.has_record = true;
         process.key = key.or(process.key);

@@ -25,8 +25,11 @@ struct Read {
 struct PerCpu {
     /// Switches so far. A gap counts too, so that no interval spans it.
     switches: u64,
-    /// Time, outgoing thread and number of the latest switches.
-    latest: Vec<(i64, Option<u32>, u64)>,
+    latest_ts: i64,
+    /// Outgoing thread and number of the switches at `latest_ts`: of a coarse clock, many.
+    latest: Vec<(Option<u32>, u64)>,
+    /// They are in order.
+    is_sorted: bool,
     /// Last value by counter.
     reads: Vec<Option<Read>>,
 }
@@ -58,6 +61,22 @@ pub(super) struct Samples<'a> {
     value: Longs<'a>,
     counter: Vec<Option<u8>>,
     core_type: Vec<Option<u8>>,
+}
+
+impl PerCpu {
+    /// The first switch of a time that is later than number `after` and whose outgoing thread is
+    /// `prev`.
+    fn switch(&mut self, ts: i64, prev: Option<u32>, after: u64) -> Option<u64> {
+        if self.latest_ts != ts {
+            return None;
+        }
+        if !self.is_sorted {
+            self.latest.sort_unstable();
+            self.is_sorted = true;
+        }
+        let place = self.latest.partition_point(|entry| *entry <= (prev, after));
+        self.latest.get(place).filter(|entry| entry.0 == prev).map(|entry| entry.1)
+    }
 }
 
 impl Counters {
@@ -98,10 +117,12 @@ impl Counters {
         }
         let place = self.place(switch.cpu);
         place.switches += 1;
-        if place.latest.last().is_some_and(|&(ts, ..)| ts != switch.ts) {
+        if place.latest_ts != switch.ts {
+            place.latest_ts = switch.ts;
             place.latest.clear();
         }
-        place.latest.push((switch.ts, switch.prev, place.switches));
+        place.latest.push((switch.prev, place.switches));
+        place.is_sorted = place.latest.len() == 1;
     }
 
     /// Notes a gap.
@@ -128,12 +149,7 @@ impl Counters {
         }
         let before = place.reads[usize::from(counter)].take();
         let after = before.map_or(0, |read| read.switch);
-        let switch = place
-            .latest
-            .iter()
-            .find(|&&(at, prev, switch)| at == ts && prev == number && switch > after)
-            .map(|&(.., switch)| switch);
-        let Some(switch) = switch else { return };
+        let Some(switch) = place.switch(ts, number, after) else { return };
         place.reads[usize::from(counter)] = Some(Read { ts, value, switch });
         let (Some(before), Some(utid)) = (before, utid) else { return };
         if before.switch + 1 != switch {

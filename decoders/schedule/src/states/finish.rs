@@ -306,9 +306,8 @@ impl StateMachine {
         let ends = Longs::of("thread", "end_ns", threads)?;
         let mut end_of: Vec<Option<i64>> = vec![None; self.threads.len()];
         for row in 0..threads.num_rows() {
-            let number = utid.at(row).wrapping_sub(self.base);
-            if let Some(place) = usize::try_from(number).ok().and_then(|n| end_of.get_mut(n)) {
-                *place = ends.get(row);
+            if let Some(number) = self.known_thread(utid.at(row)) {
+                end_of[number as usize] = ends.get(row);
             }
         }
         // Without switches nothing shows what a thread did after its wakeup; if one CPU has no
@@ -317,7 +316,7 @@ impl StateMachine {
         let all_switch =
             any_switch && self.cpus.iter().flatten().all(|place| place.occupant != Occupant::First);
         for (thread, end) in self.threads.iter_mut().zip(end_of) {
-            if thread.is_idle || !thread.known {
+            if thread.is_idle {
                 continue;
             }
             // Without recorded states, the last switch-out after the thread's end is final.

@@ -25,7 +25,7 @@ mod wakeups;
 mod words;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
@@ -123,6 +123,8 @@ pub struct StateMachine {
     earliest: i64,
     now: i64,
     threads: Vec<thread::Thread>,
+    /// Places of threads that are not at their number.
+    out_of_order: HashMap<u32, u32>,
     cpus: Vec<Option<Box<cpu::Cpu>>>,
     rows: rows::Rows,
     early_slices: Vec<leaving::Ended>,
@@ -151,6 +153,7 @@ impl StateMachine {
             earliest: i64::MAX,
             now: rows::BEGIN,
             threads: Vec::new(),
+            out_of_order: HashMap::new(),
             cpus: Vec::new(),
             rows: rows::Rows::default(),
             early_slices: Vec::new(),

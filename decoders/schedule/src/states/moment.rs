@@ -1,10 +1,16 @@
 //! All records of one time, handled together: per thread switch-out, ready, switch-in.
 
+use std::collections::HashMap;
+
 use super::cpu::Occupant;
 use super::leaving::Ended;
 use super::switches::Switch;
 use super::wakeups::Waking;
 use super::{Source, StateMachine};
+
+/// So many switches at one time are compared one by one, which is faster than an index. A coarse
+/// clock or damage may give very many one time.
+const FEW: usize = if cfg!(feature = "fuzzing") { 2 } else { 8 };
 
 /// Rows of one moment, in the order (cpu, seq); reused for the next moment.
 #[derive(Default)]
@@ -25,10 +31,33 @@ impl Scratch {
     /// Separates the wakeups that a CPU recorded during the slice of the woken thread.
     fn set_wakings_apart(&mut self) {
         let Self { switches, wakings, before_leaving, after_entering, .. } = self;
+        // First switch-in and last switch-out by CPU and thread.
+        let (mut first_in, mut last_out) = (HashMap::new(), HashMap::new());
+        let is_few = switches.len() <= FEW;
+        for switch in switches.iter().filter(|_| !is_few) {
+            if let Some(next) = switch.next {
+                let first = first_in.entry((switch.cpu, next)).or_insert(switch.seq);
+                *first = switch.seq.min(*first);
+            }
+            if let Some(prev) = switch.prev {
+                let last = last_out.entry((switch.cpu, prev)).or_insert(switch.seq);
+                *last = switch.seq.max(*last);
+            }
+        }
         wakings.retain(|&(thread, waking)| {
-            let mut here = switches.iter().filter(|switch| switch.cpu == waking.cpu);
-            let enters = here.clone().any(|s| s.next == Some(thread) && s.seq < waking.seq);
-            let leaves = here.any(|s| s.prev == Some(thread) && s.seq > waking.seq);
+            let (enters, leaves) = if is_few {
+                let mut here = switches.iter().filter(|switch| switch.cpu == waking.cpu);
+                (
+                    here.clone().any(|s| s.next == Some(thread) && s.seq < waking.seq),
+                    here.any(|s| s.prev == Some(thread) && s.seq > waking.seq),
+                )
+            } else {
+                let key = (waking.cpu, thread);
+                (
+                    first_in.get(&key).is_some_and(|first| *first < waking.seq),
+                    last_out.get(&key).is_some_and(|last| *last > waking.seq),
+                )
+            };
             match (enters, leaves) {
                 (true, false) => after_entering.push((thread, waking)),
                 (false, true) => before_leaving.push((thread, waking)),

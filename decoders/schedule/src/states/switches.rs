@@ -43,14 +43,14 @@ impl Switch {
     }
 }
 
-/// Maximum threads of one recording; readers number them from 0.
+/// Maximum threads of one recording; readers number them from 0, in the order of the rows.
 const MAX_THREADS: i64 = 1 << 22;
 
 /// Highest CPU number plus 1.
 const MAX_CPUS: i32 = 1 << 16;
 
 impl StateMachine {
-    /// The number of a thread in this recording.
+    /// The place of a thread: its number, unless a damaged table names it before those in front of it.
     pub(super) fn thread_number(&mut self, utid: Option<i64>) -> Option<u32> {
         let utid = utid?;
         let number = utid.wrapping_sub(self.base);
@@ -58,11 +58,31 @@ impl StateMachine {
             self.problems.add(ProblemKind::BadThread);
             return None;
         }
-        while self.threads.len() as i64 <= number {
-            self.threads.push(Thread::new(self.base + self.threads.len() as i64));
+        match self.known_thread(utid) {
+            None => Some(self.add_thread(number as u32, utid)),
+            known => known,
         }
-        self.threads[number as usize].known = true;
-        Some(number as u32)
+    }
+
+    /// The place of a thread that has been mentioned.
+    #[inline]
+    pub(super) fn known_thread(&self, utid: i64) -> Option<u32> {
+        let number = u32::try_from(utid.wrapping_sub(self.base)).ok()?;
+        if self.threads.get(number as usize).is_some_and(|thread| thread.utid == utid) {
+            return Some(number);
+        }
+        self.out_of_order.get(&number).copied()
+    }
+
+    /// A large number alone must not take memory.
+    #[cold]
+    fn add_thread(&mut self, number: u32, utid: i64) -> u32 {
+        let place = self.threads.len() as u32;
+        if place != number {
+            self.out_of_order.insert(number, place);
+        }
+        self.threads.push(Thread::new(utid));
+        place
     }
 
     /// Whether a CPU number is accepted; makes room for it.

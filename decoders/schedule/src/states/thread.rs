@@ -62,8 +62,6 @@ pub(super) struct OpenSlice {
 pub(super) struct Thread {
     pub(super) utid: i64,
     pub(super) is_idle: bool,
-    /// Some table has named it.
-    pub(super) known: bool,
     pub(super) phase: Phase,
     pub(super) since: i64,
     /// The start of the phase was not recorded.
@@ -96,7 +94,6 @@ impl Thread {
         Self {
             utid,
             is_idle: false,
-            known: false,
             phase: Phase::Untouched,
             since: BEGIN,
             left_censored: true,

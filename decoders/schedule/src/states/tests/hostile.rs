@@ -101,3 +101,27 @@ fn a_missing_column_is_named() {
     let error = machine.push(&chunk).expect_err("no column");
     assert_eq!(error.to_string(), "context_switch: column ts is missing");
 }
+
+// The number of a thread may be any below 4 million. It makes no others.
+#[test]
+fn threads_out_of_order_are_those_in_order() {
+    let asked = |threads: [i64; 3]| {
+        let [a, b, c] = threads;
+        let mut timeline = Timeline::linux(2, 200).thread(c).thread(a).thread(b);
+        timeline = timeline.switch(20, 0, 0, a, R).switch(30, 0, a, b, S).switch(40, 1, 1, c, R);
+        timeline = timeline.wake(50, 0, "waking", a, b).switch(60, 0, b, a, S);
+        // With two idle threads.
+        assert_eq!(timeline.push_cut(&[]).0.threads.len(), 5);
+        let answer = timeline.run();
+        assert!(answer.problems().is_empty());
+        threads.map(|thread| answer.states_of(thread))
+    };
+    let same = |states: [Vec<String>; 3]| {
+        let plain = |line: String| line.split(" by").next().unwrap_or_default().to_owned();
+        states.map(|lines| lines.into_iter().map(plain).collect::<Vec<_>>())
+    };
+    let ordered = same(asked([2, 3, 4]));
+    for threads in [[4, 3, 2], [4_000_000, 3, 2], [3, 4_000_000, 4_194_303]] {
+        assert_eq!(same(asked(threads)), ordered, "{threads:?}");
+    }
+}

@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 
 use super::super::{End, Settings, Source, StateMachine};
 use super::answer::Answer;
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, Output};
 use crate::schema;
 
 /// Trace id of all timelines.
@@ -369,6 +369,21 @@ impl Timeline {
 
     /// The answer when the chunks are cut before each of these times.
     pub(crate) fn run_cut(&self, cuts: &[i64]) -> Answer {
+        let (machine, mut outputs) = self.push_cut(cuts);
+        let end = End {
+            first_ns: self.first,
+            last_ns: self.last,
+            threads: batch("thread", &self.threads),
+            cpus: batch("cpu", &self.cpus),
+            snapshot_thread: (!self.snapshot.is_empty())
+                .then(|| batch("snapshot_thread", &self.snapshot)),
+        };
+        outputs.extend(machine.finish(&end).expect("finish"));
+        Answer { outputs }
+    }
+
+    /// The machine that has taken all chunks, cut before each of these times, and what it gave.
+    pub(crate) fn push_cut(&self, cuts: &[i64]) -> (StateMachine, Vec<Output>) {
         let mut machine = StateMachine::new(self.settings.clone());
         let mut outputs = Vec::new();
         let mut from = i64::MIN;
@@ -407,16 +422,7 @@ impl Timeline {
             outputs.extend(machine.push(&chunk).expect("push"));
             from = until;
         }
-        let end = End {
-            first_ns: self.first,
-            last_ns: self.last,
-            threads: batch("thread", &self.threads),
-            cpus: batch("cpu", &self.cpus),
-            snapshot_thread: (!self.snapshot.is_empty())
-                .then(|| batch("snapshot_thread", &self.snapshot)),
-        };
-        outputs.extend(machine.finish(&end).expect("finish"));
-        Answer { outputs }
+        (machine, outputs)
     }
 }
 
