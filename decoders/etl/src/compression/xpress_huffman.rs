@@ -13,31 +13,48 @@ const LONGEST: u32 = 15;
 /// Symbols from here on are matches; this one may also mark the end.
 const END: u16 = 256;
 
-/// Symbol and length of each code, by the next 15 bits; length 0: no code starts with these bits.
-pub(crate) struct Codes(Vec<(u16, u8)>);
+/// Bits of an entry of [`Codes`] that have the length of the code.
+const LENGTH_BITS: u32 = 4;
+
+/// The symbol of each code by the next 15 bits, with the length of the code in its lowest bits;
+/// length 0: no code starts with these bits.
+pub(crate) struct Codes(Vec<u16>);
 
 impl Default for Codes {
     fn default() -> Self {
-        Self(vec![(0, 0); 1 << LONGEST])
+        Self(vec![0; 1 << LONGEST])
     }
 }
 
 impl Codes {
-    fn fill(&mut self, table: &[u8]) {
-        let length = |symbol: usize| {
-            let byte = table.get(symbol / 2).copied().unwrap_or_default();
-            u32::from(if symbol.is_multiple_of(2) { byte & 15 } else { byte >> 4 })
-        };
-        let mut at = 0;
-        for bits in 1..=LONGEST {
-            for symbol in (0..SYMBOLS).filter(|symbol| length(*symbol) == bits) {
-                let end = at + (1 << (LONGEST - bits));
-                let Some(entries) = self.0.get_mut(at..end) else { break };
-                entries.fill((symbol as u16, bits as u8));
-                at = end;
-            }
+    /// Codes are in the order of their lengths, then of their symbols.
+    fn fill(&mut self, table: &[u8; TABLE]) {
+        // The symbols of each length, behind those of shorter ones.
+        let mut next = [0_usize; LONGEST as usize + 2];
+        for byte in table {
+            next[usize::from(byte & 15) + 1] += 1;
+            next[usize::from(byte >> 4) + 1] += 1;
         }
-        self.0[at..].fill((0, 0));
+        for length in 1..next.len() {
+            next[length] += next[length - 1];
+        }
+        let without_code = next[1];
+        let mut symbols = [0_u16; SYMBOLS];
+        let lengths = table.iter().flat_map(|byte| [byte & 15, byte >> 4]);
+        for (symbol, length) in (0..).zip(lengths) {
+            let place = &mut next[usize::from(length)];
+            symbols[*place] = symbol << LENGTH_BITS | u16::from(length);
+            *place += 1;
+        }
+        let mut at = 0;
+        for entry in &symbols[without_code..] {
+            let end = at + (1 << (LONGEST - u32::from(entry & ((1 << LENGTH_BITS) - 1))));
+            // A table may have more codes than there are: shorter ranges may still have room.
+            let Some(entries) = self.0.get_mut(at..end) else { continue };
+            entries.fill(*entry);
+            at = end;
+        }
+        self.0[at..].fill(0);
     }
 }
 
@@ -98,12 +115,15 @@ pub(crate) fn unpack(packed: &[u8], out: &mut [u8], want: usize, codes: &mut Cod
     debug_assert!(out.len() >= want + ROOM);
     let (mut from, mut to) = (0, 0);
     while to < want {
-        let Some(table) = packed.get(from..from + TABLE) else { return Unpacked::cut(to) };
+        let Some(table) = packed.get(from..).and_then(<[u8]>::first_chunk) else {
+            return Unpacked::cut(to);
+        };
         codes.fill(table);
         let mut bits = Bits::new(packed, from + TABLE);
         let stop = want.min(to + BLOCK);
         while to < stop {
-            let (symbol, length) = codes.0[(bits.window >> (32 - LONGEST)) as usize];
+            let entry = codes.0[(bits.window >> (32 - LONGEST)) as usize];
+            let (symbol, length) = (entry >> LENGTH_BITS, entry & ((1 << LENGTH_BITS) - 1));
             // Two words are read ahead, so a truncated input is only noticed later.
             if length == 0 || bits.from > packed.len() + 4 {
                 return Unpacked::cut(to);
@@ -182,5 +202,38 @@ mod tests {
         assert!(!unpacked(&packed[..TABLE + 8], 26).1);
         assert_eq!(unpacked(&packed[..TABLE - 1], 26), (vec![], false));
         assert_eq!(unpacked(&vec![0; TABLE + 8], 26), (vec![], false));
+    }
+
+    /// Symbol by symbol of each length, as MS-XCA 2.2.4 says.
+    fn codes_by_length(table: &[u8; TABLE]) -> Vec<u16> {
+        let mut codes = vec![0; 1 << LONGEST];
+        let mut at = 0;
+        for bits in 1..=LONGEST {
+            for symbol in 0..SYMBOLS {
+                let length = u32::from(table[symbol / 2] >> (symbol % 2 * 4) & 15);
+                let end = at + (1 << (LONGEST - bits));
+                if length == bits && end <= codes.len() {
+                    codes[at..end].fill((symbol << LENGTH_BITS) as u16 | length as u16);
+                    at = end;
+                }
+            }
+        }
+        codes
+    }
+
+    #[test]
+    fn codes_are_ordered_by_length_and_symbol() {
+        let mut codes = Codes::default();
+        let mut random = 1_u64;
+        // Tables with far too many codes, with about as many as there are, and with few.
+        for keep in [1, 2, 8, 40, 200, 1000].repeat(20) {
+            let table = std::array::from_fn(|_| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let drawn = random >> 33;
+                if drawn.is_multiple_of(keep) { (drawn >> 10) as u8 } else { 0 }
+            });
+            codes.fill(&table);
+            assert_eq!(codes.0, codes_by_length(&table));
+        }
     }
 }
