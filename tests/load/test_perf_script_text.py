@@ -189,3 +189,41 @@ def test_a_text_without_events_is_refused_in_one_line(
     with pytest.raises(NotATraceError, match="contains no event of perf script") as error:
         _decoders.perf_script_data(str(text), str(tmp_path / "out"))
     assert "\n" not in str(error.value)
+
+
+# Thread 80 is woken and sent to CPU 1, which runs another thread.
+LEFT_OUT = """\
+ waker 20 [000] 1.001000000: sched:sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 \
+prev_state=R ==> next_comm=waker next_pid=20 next_prio=120
+ waker 20 [000] 1.002000000: sched:sched_waking: comm=left out pid=80 prio=120 target_cpu=000
+ waker 20 [000] 1.002001000: sched:sched_migrate_task: comm=left out pid=80 prio=120 \
+orig_cpu=0 dest_cpu=1
+ swapper 0 [001] 1.010000000: sched:sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 \
+prev_state=R ==> next_comm=other next_pid=30 next_prio=120
+ waker 20 [000] 1.030000000: sched:sched_switch: prev_comm=waker prev_pid=20 prev_prio=120 \
+prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+"""
+# Then that CPU goes idle.
+IDLE = """\
+ other 30 [001] 1.020000000: sched:sched_switch: prev_comm=other prev_pid=30 prev_prio=120 \
+prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+"""
+
+
+def test_a_thread_whose_switches_are_left_out_is_unknown(tmp_path: Path) -> None:
+    (text, busy) = (tmp_path / "text", tmp_path / "busy")
+    text.write_text(LEFT_OUT + IDLE)
+    with loaded(text, tmp_path) as con:
+        asked = (
+            "SELECT thread.name, state, count(*) FROM thread_state JOIN thread USING (utid) "
+            "WHERE tid = 80 GROUP BY ALL"
+        )
+        assert con.execute(asked).fetchall() == [("left out", "unknown", 1)]
+        found = con.execute("SELECT count FROM problem WHERE what LIKE 'woken thread without%'")
+        assert found.fetchall() == [(1,)]
+    # CPU 1 remains busy to the end: the thread may be ready.
+    text.write_text(LEFT_OUT)
+    busy.mkdir()
+    with loaded(text, busy) as con:
+        states = dict(row[1:] for row in con.execute(asked).fetchall())
+        assert states == {"unknown": 1, "ready": 1}

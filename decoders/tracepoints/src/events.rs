@@ -140,6 +140,8 @@ impl CommonFields {
 pub struct WakeupFields {
     /// Fields of any tracepoint.
     pub common: CommonFields,
+    /// Name of the thread that is woken.
+    pub comm: Option<TextSlot>,
     /// Thread that is woken.
     pub pid: Slot,
     /// CPU on which it is to run.
@@ -153,6 +155,7 @@ impl WakeupFields {
             pid: Some(Slot::new(4, 4, true)),
             flags: Some(Slot::new(2, 1, false)),
         },
+        comm: Some(TextSlot { offset: 8, size: 16, data_loc: false }),
         pid: Slot::new(24, 4, true),
         target_cpu: Slot::new(32, 4, true),
     };
@@ -383,7 +386,8 @@ fn family(format: &Format) -> Result<Family, &'static str> {
     };
     let wakeup = |kind| {
         let (pid, target_cpu) = (slot("pid")?, slot("target_cpu")?);
-        let fields = WakeupFields { common: CommonFields::of(format), pid, target_cpu };
+        let (common, comm) = (CommonFields::of(format), text("comm").ok());
+        let fields = WakeupFields { common, comm, pid, target_cpu };
         Ok(Family::Wakeup { kind, fields, usual: fields == WakeupFields::USUAL })
     };
     let disk = || {

@@ -39,6 +39,15 @@ impl Threads {
         self.named_anew(life, ts, comm);
     }
 
+    /// A wakeup names the thread: all that is known of one that is never seen on a CPU.
+    #[inline]
+    pub(crate) fn named_if_unnamed(&mut self, life: u32, ts: i64, comm: &[u8]) {
+        let cached = &self.cached[life as usize];
+        if !cached.named && !cached.idle && self.lives[life as usize].name.is_none() {
+            self.named_anew(life, ts, comm);
+        }
+    }
+
     #[inline(never)]
     pub(crate) fn named_anew(&mut self, life: u32, ts: i64, comm: &[u8]) {
         let name = schedlens_input::bytes::text(comm);

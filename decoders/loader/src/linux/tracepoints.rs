@@ -169,7 +169,13 @@ impl Rows {
         {
             self.threads.belongs(waker, pid);
         }
-        let utid = self.threads.now(woken, NO_CPU).map(|life| self.threads.utid(life));
+        let woken = self.threads.now(woken, NO_CPU);
+        if let Some(woken) = woken
+            && let Some(comm) = fields.comm.as_ref().and_then(|comm| comm.bytes(raw))
+        {
+            self.threads.named_if_unnamed(woken, moment.ts, comm);
+        }
+        let utid = woken.map(|life| self.threads.utid(life));
         let row = Wakeup {
             utid,
             waker: waker.map(|life| self.threads.utid(life)),

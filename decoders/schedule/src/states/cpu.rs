@@ -38,6 +38,8 @@ pub(super) struct Cpu {
     pub(super) priority: Option<i32>,
     /// Since this time the CPU has no record, although a thread was sent here and ran.
     pub(super) silent_since: Option<i64>,
+    /// Time of the last switch to the idle thread.
+    pub(super) went_idle: i64,
     /// Time of the last switch that counts.
     pub(super) last_switch: Option<i64>,
     /// Time of its last record of any kind.
@@ -66,6 +68,7 @@ impl Cpu {
             left_censored: true,
             priority: None,
             silent_since: None,
+            went_idle: BEGIN,
             last_switch: None,
             last_record: BEGIN,
             last_row: 0,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::RecordBatch;
 
-use super::cpu::Occupant;
+use super::cpu::{Cpu, Occupant};
 use super::gap::{self, IDLE_EXIT_NS};
 use super::input::{Flags, Ints, Longs, numbered};
 use super::problem::ProblemKind;
@@ -36,6 +36,19 @@ const LEAVE_NS: i64 = 100_000_000;
 
 /// Threads must vanish this often for a recording of chosen threads: lost records explain fewer.
 const CHOSEN_SIGNS: u32 = 3;
+
+/// A CPU that has a record.
+fn at(cpus: &[Option<Box<Cpu>>], cpu: i32) -> Option<&Cpu> {
+    cpus.get(usize::try_from(cpu).ok()?)?.as_deref()
+}
+
+/// Linux: whether a woken thread without a switch has run since. It was woken again, which the kernel
+/// does not do to a thread that is ready, or the CPU that it was put on, if known, went idle later:
+/// then it is not ready there, unless a quota throttles it.
+fn ran_unseen(thread: &Thread, queue: Option<&Cpu>) -> bool {
+    thread.is_woken_again()
+        || queue.is_some_and(|cpu| cpu.went_idle.saturating_sub(thread.queued_at) > IDLE_EXIT_NS)
+}
 
 impl StateMachine {
     /// Closes everything and returns the remaining outputs.
@@ -109,8 +122,7 @@ impl StateMachine {
                 continue;
             };
             let (woken, target) = (waking.ts, waking.target);
-            if let Some(place) =
-                target.and_then(|cpu| self.cpus.get(usize::try_from(cpu).ok()?)?.as_deref())
+            if let Some(place) = target.and_then(|cpu| at(&self.cpus, cpu))
                 && let Occupant::Thread(occupant) = place.occupant
                 && self.threads[occupant as usize].is_idle
                 && place.last_record < woken
@@ -348,7 +360,15 @@ impl StateMachine {
                 thread.write_unknown(woken, until, end.is_some(), &mut self.rows);
             } else if thread.phase == Phase::Untouched {
                 // No switch of this thread was seen, so it is unknown whether it was awake.
-                let woken = thread.woken(until).filter(|_| all_switch).unwrap_or(until);
+                let woken = thread.woken(until).filter(|_| all_switch);
+                let ran = self.settings.source != Source::Etw && {
+                    let queue = thread.queue.filter(|_| self.migrations_recorded);
+                    ran_unseen(thread, queue.and_then(|cpu| at(&self.cpus, cpu)))
+                };
+                if woken.is_some() && ran {
+                    self.problems.add(ProblemKind::Unseen);
+                }
+                let woken = woken.filter(|_| !ran).unwrap_or(until);
                 thread.write_unknown(BEGIN, woken, end.is_some(), &mut self.rows);
                 if woken < until {
                     let entry = thread.settle(until, &mut self.wakeups);

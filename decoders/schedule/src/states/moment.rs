@@ -106,7 +106,7 @@ impl StateMachine {
         self.apply_wakings(&moment.wakings);
         self.migrations_recorded |= !moment.moves.is_empty();
         for &(thread, cpu) in &moment.moves {
-            self.threads[thread as usize].moved(cpu);
+            self.threads[thread as usize].moved(cpu, self.now);
         }
     }
 

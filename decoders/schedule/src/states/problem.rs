@@ -23,9 +23,10 @@ pub(super) enum ProblemKind {
     BadGap = 9,
     BeforeLife = 10,
     SilentCpu = 11,
+    Unseen = 12,
 }
 
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 13] = [
     "switch-in without a waking since the switch-out: how long it was ready is unknown",
     "the thread that leaves is not the one that entered last: taken as loss",
     "switch-in that was planned but did not happen: replaced by the thread that ran",
@@ -38,6 +39,7 @@ const TEXTS: [&str; 12] = [
     "gap that ends before its start or before the last switch of its CPU: shortened",
     "record of a thread before its creation: creation moved to the record",
     "CPU without a record of a thread that was sent there and ran: unknown until its next record",
+    "woken thread without a switch, woken again or its CPU idle since: unknown throughout",
 ];
 
 /// Counts by [`ProblemKind`].

@@ -234,6 +234,7 @@ impl StateMachine {
         };
         cpu.occupant = Occupant::Thread(number);
         if self.threads[number as usize].is_idle {
+            self.cpu(switch.cpu).went_idle = switch.ts;
             return NextReady::default();
         }
         if self.threads[number as usize].phase == Phase::Running {

@@ -72,6 +72,8 @@ pub(super) struct Thread {
     pub(super) cpu: Option<i32>,
     /// CPU whose run queue contains it, by the last wakeup or migration.
     pub(super) queue: Option<i32>,
+    /// When it was put there.
+    pub(super) queued_at: i64,
     pub(super) last_yield: Option<i64>,
     /// Time of its last switch or wakeup.
     pub(super) last_record: Option<i64>,
@@ -101,6 +103,7 @@ impl Thread {
             open_slice: None,
             cpu: None,
             queue: None,
+            queued_at: BEGIN,
             last_yield: None,
             last_record: None,
             wakings: Vec::new(),
@@ -115,7 +118,7 @@ impl Thread {
     /// Adds a wakeup; it is undecided until the thread is switched in.
     pub(super) fn wake(&mut self, waking: Waking, wakeups: &mut Wakeups) {
         self.last_record = Some(waking.ts);
-        self.queue = waking.target;
+        (self.queue, self.queued_at) = (waking.target, waking.ts);
         if self.wakings.len() >= OPEN_WAKINGS
             && let Some(last) = self.wakings.pop()
         {
@@ -125,8 +128,8 @@ impl Thread {
     }
 
     /// Notes where the thread is sent: only the first migration after `sched_waking` counts.
-    pub(super) fn moved(&mut self, cpu: i32) {
-        self.queue = Some(cpu);
+    pub(super) fn moved(&mut self, cpu: i32, ts: i64) {
+        (self.queue, self.queued_at) = (Some(cpu), ts);
         for waking in &mut self.wakings {
             if waking.kind == Kind::Waking && !waking.moved {
                 waking.moved = true;
@@ -138,6 +141,11 @@ impl Thread {
     /// When an undecided wakeup made it ready, if one did before `until`.
     pub(super) fn woken(&self, until: i64) -> Option<i64> {
         self.chosen(until).map(|(_, ready_from)| ready_from)
+    }
+
+    /// Whether it was woken more than once; a `sched_wakeup` only repeats a `sched_waking`.
+    pub(super) fn is_woken_again(&self) -> bool {
+        self.wakings.iter().filter(|w| matches!(w.kind, Kind::New | Kind::Waking)).count() > 1
     }
 
     /// Marks the undecided wakeups as recorded in the slice that ends now.

@@ -1,6 +1,8 @@
 //! Random schedules, deterministic for each seed.
 
-use super::timeline::{Timeline, Value, utid};
+use std::collections::HashSet;
+
+use super::timeline::{Row, Timeline, Value, utid};
 use super::{R, R_PLUS, S, X};
 
 /// A small random number generator (xorshift).
@@ -78,7 +80,29 @@ pub(crate) fn lossless(seed: u64, steps: usize) -> Timeline {
         }
     }
     timeline.last = ts + dice.roll(20) as i64;
+    wake_once(&mut timeline);
     timeline
+}
+
+/// Of a thread without a switch only the first wakeup remains: a second one would show that it ran.
+fn wake_once(timeline: &mut Timeline) {
+    let of = |row: &Row, name: &str| {
+        row.iter().find_map(|(column, value)| match value {
+            Value::Long(utid) if *column == name => Some(*utid),
+            _ => None,
+        })
+    };
+    let mut seen: HashSet<_> = timeline
+        .tables
+        .iter()
+        .filter(|(table, _)| *table == "context_switch")
+        .flat_map(|(_, row)| [of(row, "prev_utid"), of(row, "next_utid")])
+        .collect();
+    let switched = seen.clone();
+    timeline.tables.retain(|(table, row)| {
+        let thread = of(row, "utid");
+        *table != "wakeup" || switched.contains(&thread) || seen.insert(thread)
+    });
 }
 
 fn switch(

@@ -277,3 +277,47 @@ fn idle_time_without_a_record_before_a_gap_is_idle() {
         ["thread 0..10 10", "idle 10..20", "interrupt 20..25", "idle 25..35", "unknown 35..50"]
     );
 }
+
+// 10 is never switched in. It is sent to cpu1, which runs 11 afterwards.
+fn sent(idle_again: i64) -> Timeline {
+    Timeline::linux(2, 50 * MS)
+        .thread(10)
+        .thread(11)
+        .thread(12)
+        .switch(2 * MS, 0, 0, 12, R)
+        .wake(3 * MS, 0, "waking", 10, 12)
+        .migrate(3 * MS + 2, 0, 10, 1)
+        .switch(3 * MS + 5, 1, 1, 11, R)
+        .switch(idle_again, 1, 11, 1, S)
+}
+
+#[test]
+fn a_thread_without_a_switch_has_run_when_its_cpu_goes_idle() {
+    let answer = sent(40 * MS).run();
+    assert_eq!(answer.states_of(10), ["unknown 0..50000000 < >"]);
+    assert_eq!(
+        answer.problems(),
+        ["1 woken thread without a switch, woken again or its CPU idle since: unknown throughout"]
+    );
+    // The switch may have been under way when the thread was sent there.
+    let answer = sent(3 * MS + 500_000).run();
+    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 cpu1 by12 >");
+    assert!(answer.problems().is_empty());
+}
+
+#[test]
+fn a_thread_without_a_switch_may_be_ready_elsewhere() {
+    // It was moved again, to a CPU that is busy to the end.
+    let answer = sent(40 * MS).migrate(20 * MS, 0, 10, 0).run();
+    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 cpu1 by12 >");
+}
+
+#[test]
+fn a_thread_without_a_switch_has_run_if_it_is_woken_again() {
+    let busy = || sent(40 * MS).migrate(20 * MS, 0, 10, 0);
+    let answer = busy().wake(30 * MS, 0, "waking", 10, 12).run();
+    assert_eq!(answer.states_of(10), ["unknown 0..50000000 < >"]);
+    // `sched_wakeup` is a second record of the same wakeup.
+    let answer = busy().wake(3 * MS + 1, 0, "wakeup", 10, 12).run();
+    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 cpu1 by12 >");
+}
