@@ -1,6 +1,6 @@
 -- The weight with which each thread shares the CPUs with others. On Linux it is that of the nice
--- level at which the thread ran longest (sched_prio_to_weight), or that of the policy SCHED_IDLE
--- (WEIGHT_IDLEPRIO) if it was read; elsewhere all weights are equal.
+-- level at which the thread ran and was ready longest (sched_prio_to_weight), or that of the policy
+-- SCHED_IDLE (WEIGHT_IDLEPRIO) if it was read; elsewhere all weights are equal.
 -- Few rows, which other questions read.
 -- p_trace_id: only this recording; null for all.
 WITH
@@ -11,11 +11,11 @@ WITH
     WHERE online IS NOT FALSE
     GROUP BY place.trace_id
   ),
-  -- The priority at which each thread ran longest in all its slices; the more urgent of two.
+  -- The priority at which each thread was runnable longest; the more urgent of two.
   level AS (
     SELECT trace_id, utid, max_by(priority, (ns, -priority)) AS priority
     FROM (
-      SELECT trace_id, utid, priority, sum(dur) AS ns
+      SELECT trace_id, utid, priority, sum(dur + coalesce(ready_ns, 0)) AS ns
       FROM sched_slice
       WHERE NOT is_idle AND (p_trace_id IS NULL OR trace_id = p_trace_id)
       GROUP BY trace_id, utid, priority

@@ -12,17 +12,19 @@ WITH
   place AS (FROM topology(p_trace_id)),
   -- The first wakeup of a thread alone says nothing about its waits.
   woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE kind <> 'wakeup_new'),
+  -- Summed by word first: a comparison of each row with each word takes longer.
   spent AS (
     SELECT
       utid,
       state,
-      clipped_ns(ts, dur, start_ns, end_ns) AS dur,
-      span.dur_ns AS window_ns,
-      woken.trace_id IS NOT NULL AS is_woken,
+      sum(clipped_ns(ts, dur, start_ns, end_ns)) AS dur,
+      any_value(span.dur_ns) AS window_ns,
+      any_value(woken.trace_id) IS NOT NULL AS is_woken,
     FROM thread_state
     JOIN span USING (trace_id)
     LEFT JOIN woken USING (trace_id)
     WHERE ts <= end_ns AND ts + dur >= start_ns
+    GROUP BY utid, state
   ),
   time_in AS (
     SELECT
@@ -46,19 +48,31 @@ WITH
     JOIN span USING (trace_id)
     WHERE NOT is_idle AND ts <= end_ns AND ts + dur >= start_ns
   ),
+  left_by AS (
+    SELECT utid, end_reason, count(*) AS slices
+    FROM slice
+    WHERE ends
+    GROUP BY utid, end_reason
+  ),
+  switches_out AS (
+    SELECT
+      utid,
+      sum(slices) FILTER (WHERE end_reason IN ('blocked', 'exit'))::BIGINT AS voluntary_out,
+      sum(slices) FILTER (
+        WHERE end_reason NOT IN ('blocked', 'exit', 'yield', 'unknown', 'trace_end')
+      )::BIGINT AS involuntary_out,
+      sum(slices) FILTER (WHERE end_reason = 'yield')::BIGINT AS yields,
+      sum(slices) FILTER (WHERE end_reason = 'preempted')::BIGINT AS preemptions,
+      sum(slices) FILTER (
+        WHERE end_reason IN ('quantum_end', 'quantum_end_or_yield')
+      )::BIGINT AS quantum_ends,
+    FROM left_by
+    GROUP BY utid
+  ),
   switches AS (
     SELECT
       utid,
       count(*) FILTER (WHERE begins) AS switches_in,
-      count(*) FILTER (WHERE ends AND end_reason IN ('blocked', 'exit')) AS voluntary_out,
-      count(*) FILTER (
-        WHERE ends AND end_reason NOT IN ('blocked', 'exit', 'yield', 'unknown', 'trace_end')
-      ) AS involuntary_out,
-      count(*) FILTER (WHERE ends AND end_reason = 'yield') AS yields,
-      count(*) FILTER (WHERE ends AND end_reason = 'preempted') AS preemptions,
-      count(*) FILTER (
-        WHERE ends AND end_reason IN ('quantum_end', 'quantum_end_or_yield')
-      ) AS quantum_ends,
       count(ready_ns) FILTER (WHERE begins) AS ready_count,
       quantile_disc(ready_ns, [0.5, 0.95, 0.99]) FILTER (WHERE begins) AS ready_at,
       max(ready_ns) FILTER (WHERE begins) AS ready_max_ns,
@@ -203,6 +217,7 @@ FROM who
 JOIN time_in USING (utid)
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS doubt ON doubt.utid = who.utid
 LEFT JOIN switches USING (utid)
+LEFT JOIN switches_out USING (utid)
 LEFT JOIN moves USING (utid)
 LEFT JOIN own ON own.utid = who.utid
 ORDER BY who.trace_id, run_ns DESC, who.utid;

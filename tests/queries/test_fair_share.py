@@ -67,13 +67,20 @@ def test_fair_share_follows_nice_weight(con: duckdb.DuckDBPyConnection) -> None:
 
 
 # A starts at nice 0 with its longest slice, and runs at nice 5 for longer.
-def test_weight_is_that_of_the_nice_level_of_most_running_time(
+def test_weight_is_that_of_the_nice_level_of_most_runnable_time(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
     later = [Slice("p/A", 0, (10 + 5 * n) * MS, 3 * MS, priority=125) for n in range(3)]
     DrawnTrace(con, [Slice("p/A", 0, 0, 5 * MS), *later], ONE, 80 * MS)
     weights = con.execute("SELECT weight FROM share_weight WHERE weight <> 1024").fetchall()
     assert weights == [(335,)]
+
+
+# A starts at nice 0, then waits at nice 19 for most of the time.
+def test_weight_of_a_starved_thread_is_that_of_its_waiting(con: duckdb.DuckDBPyConnection) -> None:
+    starved = Slice("p/A", 0, 70 * MS, MS, ready=60 * MS, wait=0, priority=139)
+    DrawnTrace(con, [Slice("p/A", 0, 0, 10 * MS), starved], ONE, 80 * MS)
+    assert con.execute("SELECT weight FROM share_weight WHERE weight <> 1024").fetchall() == [(15,)]
 
 
 # The same turns at equal weight: N got 20 of the 40 ms of its share.
