@@ -30,6 +30,13 @@ NAMED = 3
 
 _HOGS = f"""
 WITH
+  -- A thread may leave its CPU several times at one time of a coarse clock.
+  leaving AS (
+    SELECT trace_id, cpu, prev_utid AS utid, ts, min(prev_priority) AS priority
+    FROM context_switch
+    WHERE prev_priority <= 98
+    GROUP BY ALL
+  ),
   -- A thread may become real-time, or cease to be, while it runs: one end of the slice shows it.
   rt_slice AS (
     SELECT s.trace_id, s.utid, s.cpu, greatest(s.ts, w.start_ns) AS from_ns,
@@ -37,10 +44,9 @@ WITH
     FROM sched_slice AS s
     JOIN trace ON trace.trace_id = s.trace_id AND is_tracepoint_source(trace.source)
     JOIN analysis_span AS w ON w.trace_id = s.trace_id
-    LEFT JOIN context_switch AS c
-      ON c.trace_id = s.trace_id AND c.cpu = s.cpu AND c.prev_utid = s.utid
-      AND c.ts = s.ts + s.dur AND c.prev_priority <= 98
-    WHERE NOT s.is_idle AND least(c.prev_priority, s.priority) BETWEEN 0 AND 98
+    LEFT JOIN leaving AS c
+      ON c.trace_id = s.trace_id AND c.cpu = s.cpu AND c.utid = s.utid AND c.ts = s.ts + s.dur
+    WHERE NOT s.is_idle AND s.dur > 0 AND least(c.priority, s.priority) BETWEEN 0 AND 98
       AND s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
   ),
   ran AS (
@@ -62,18 +68,35 @@ WITH
     GROUP BY trace_id, utid
     HAVING bool_and(len(cpus) = 1) AND count(DISTINCT cpus[1]) = 1
   ),
-  held AS (
-    SELECT hog.trace_id, hog.utid, r.utid AS victim,
-      sum(clipped_ns(r.ts, r.dur, rt_slice.from_ns, rt_slice.to_ns))::BIGINT AS ns
-    FROM hog
-    JOIN rt_slice ON rt_slice.utid = hog.utid
-    JOIN ready_slice AS r
-      ON r.trace_id = rt_slice.trace_id
-      AND r.ts < rt_slice.to_ns AND r.ts + r.dur > rt_slice.from_ns
-      AND r.utid <> hog.utid
+  -- What a thread ran on a CPU before each of its slices there. The slices of a CPU do not overlap,
+  -- so the difference of two such sums is what it ran in between.
+  run_until AS (
+    SELECT rt_slice.*, coalesce(sum(to_ns - from_ns) OVER (
+      PARTITION BY utid, cpu ORDER BY from_ns
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ), 0) AS before_ns
+    FROM rt_slice
+    WHERE utid IN (SELECT utid FROM hog)
+  ),
+  wait AS (
+    SELECT r.trace_id, r.utid AS victim, coalesce(r.entered_cpu, pinned.cpu) AS cpu, r.ts, r.dur
+    FROM ready_slice AS r
     LEFT JOIN pinned ON pinned.trace_id = r.trace_id AND pinned.utid = r.utid
-    WHERE coalesce(r.entered_cpu, pinned.cpu) = rt_slice.cpu
+  ),
+  edge AS (
+    SELECT used.utid, wait.victim, wait.cpu, wait.trace_id,
+      unnest([wait.ts, wait.ts + wait.dur]) AS ts, unnest([-1, 1]) AS sign
+    FROM (SELECT DISTINCT trace_id, utid, cpu FROM run_until) AS used
+    JOIN wait ON wait.trace_id = used.trace_id AND wait.cpu = used.cpu AND wait.victim <> used.utid
+  ),
+  held AS (
+    SELECT edge.trace_id, edge.utid, victim,
+      sum(sign * (before_ns + least(edge.ts, to_ns) - from_ns))::BIGINT AS ns
+    FROM edge
+    ASOF JOIN run_until AS own
+      ON own.utid = edge.utid AND own.cpu = edge.cpu AND edge.ts >= own.from_ns
     GROUP BY ALL
+    HAVING ns > 0
   )
 SELECT
   hog.*,
@@ -99,9 +122,21 @@ ORDER BY held_ns DESC, run_ns DESC, hog.trace_id, hog.utid
 """
 
 _MISSES = """
+WITH
+  missed AS (
+    SELECT trace_id, prev_utid AS utid, ts, any_value(cpu) AS cpu
+    FROM context_switch
+    WHERE prev_priority = -1 AND prev_state & 255 = 0 AND next_priority > 0
+    GROUP BY ALL
+  ),
+  yielded AS (
+    SELECT trace_id, utid, ts + dur AS ts
+    FROM sched_slice
+    WHERE end_reason = 'yield'
+  )
 SELECT
-  c.trace_id,
-  c.prev_utid AS utid,
+  missed.trace_id,
+  missed.utid,
   thread.name AS thread,
   thread.tid,
   process.name AS process,
@@ -112,24 +147,23 @@ SELECT
   count(*) AS misses,
   coalesce(sum(clipped_ns(s.ts, s.dur, w.start_ns, w.end_ns))
     FILTER (WHERE s.state = 'ready'), 0)::BIGINT AS ready_ns,
-  arg_max(c.cpu, c.ts) AS cpu,
+  arg_max(missed.cpu, missed.ts) AS cpu,
   EXISTS (
     SELECT 1 FROM recorded_kind AS k
-    WHERE k.trace_id = c.trace_id AND k.kind = 'yields' AND k.recorded
+    WHERE k.trace_id = missed.trace_id AND k.kind = 'yields' AND k.recorded
   ) AS yields_known
-FROM context_switch AS c
-JOIN trace ON trace.trace_id = c.trace_id AND is_tracepoint_source(trace.source)
-JOIN analysis_span AS w ON w.trace_id = c.trace_id
-JOIN thread ON thread.utid = c.prev_utid
+FROM missed
+JOIN trace ON trace.trace_id = missed.trace_id AND is_tracepoint_source(trace.source)
+JOIN analysis_span AS w ON w.trace_id = missed.trace_id
+JOIN thread ON thread.utid = missed.utid
 LEFT JOIN process USING (upid)
-LEFT JOIN sched_slice AS own
-  ON own.trace_id = c.trace_id AND own.utid = c.prev_utid AND own.ts + own.dur = c.ts
+ANTI JOIN yielded
+  ON yielded.trace_id = missed.trace_id AND yielded.utid = missed.utid AND yielded.ts = missed.ts
 LEFT JOIN thread_state AS s
-  ON s.trace_id = c.trace_id AND s.utid = c.prev_utid AND s.ts = c.ts AND s.dur > 0
-WHERE c.prev_priority = -1 AND c.prev_state & 255 = 0 AND c.next_priority > 0
-  AND own.end_reason IS DISTINCT FROM 'yield' AND c.ts BETWEEN w.start_ns AND w.end_ns
+  ON s.trace_id = missed.trace_id AND s.utid = missed.utid AND s.ts = missed.ts AND s.dur > 0
+WHERE missed.ts BETWEEN w.start_ns AND w.end_ns
 GROUP BY ALL
-ORDER BY misses DESC, c.trace_id, utid
+ORDER BY misses DESC, missed.trace_id, missed.utid
 """
 
 
