@@ -5,9 +5,10 @@ than half of what one thread alone does; it is a warning where cores without any
 else info. The second thread of a core costs where Y < 1 (a warning below 0.97: closer to 1 two runs
 cannot show a difference), else it is info; Y above 2 is a disturbed measurement. More threads than
 CPUs is a warning where throughput falls 5 % below the best. A placement is a warning where it does
-10 % less than the best one at the same number of threads. Points from disturbed steps are info and
-say so; where CPUs were stopped for a fifth of the work without steal they are not judged. What
-disturbed the steps is info from 2 % of their workers' CPUs, a warning from 10 %.
+10 % less than the best one at the same number of threads. Points from disturbed steps, from a
+single repeat, or with repeats that overlap are info and say so; where CPUs were stopped for a fifth
+of the work without steal they are not judged. What disturbed the steps is info from 2 % of their
+workers' CPUs, a warning from 10 %.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ WORSE_PCT = 10.0
 # From here on step_disturbance takes a step for one whose CPUs were stopped.
 STALLED_PCT = 20.0
 MOST_YIELD = 2.0
+SHOWS = "shows whether it is more than chance"
 SHARE_INFO_PCT = 2.0
 STEAL_INFO_PCT = 1.0
 DISTURBED_PCT = 10.0
@@ -183,12 +185,16 @@ def _where(point: Row) -> str:
     return f"workload = '{workload}' AND {variant} AND placement = '{point['placement']}'"
 
 
-def _weighed(severity: Severity, *points: Row) -> tuple[Severity, str]:
+def _weighed(severity: Severity, *points: Row, overlap: bool) -> tuple[Severity, str]:
     """The severity of a judgement on these points, and what to add to its detail."""
-    disturbed = sum(bool(point["is_disturbed"]) for point in points)
-    if not disturbed:
-        return severity, ""
-    return "info", " (uncertain: measured in disturbed steps)"
+    if any(point["is_disturbed"] for point in points):
+        return "info", " (uncertain: measured in disturbed steps)"
+    # How far two measurements of the same thing differ is unknown without a second one.
+    if any(point["repeats"] < 2 for point in points):
+        return "info", f" (uncertain: one repeat; `collect --repeat 3` {SHOWS})"
+    if overlap:
+        return "info", f" (uncertain: the repeats overlap; a larger `--repeat` {SHOWS})"
+    return severity, ""
 
 
 def _knee(curve: list[Row], placement: str, cores: int | None) -> Iterable[Finding]:
@@ -198,7 +204,11 @@ def _knee(curve: list[Row], placement: str, cores: int | None) -> Iterable[Findi
             continue
         free = cores - before["threads"] if cores is not None else 0
         early = free > 0 and point["placement"] in ("physical", "default")
-        severity, unsure = _weighed("warning" if early else "info", before, point)
+        added = (point["high_per_s"] - before["low_per_s"]) / (point["threads"] - before["threads"])
+        overlap = 100 * added / curve[0]["per_s"] >= HALF_PCT
+        severity, unsure = _weighed(
+            "warning" if early else "info", curve[0], before, point, overlap=overlap
+        )
         yield Finding(
             kind="knee",
             severity=severity,
@@ -233,7 +243,8 @@ def _too_many(curve: list[Row], placement: str) -> Iterable[Finding]:
     worst = min(beyond, key=lambda p: p["per_s"])
     fall = 100 * (1 - worst["per_s"] / best["per_s"]) if best["per_s"] else 0.0
     if fall >= FALL_PCT:
-        severity, unsure = _weighed("warning", best, worst)
+        overlap = worst["high_per_s"] >= best["low_per_s"]
+        severity, unsure = _weighed("warning", best, worst, overlap=overlap)
         yield Finding(
             kind="too_many_threads",
             severity=severity,
@@ -268,7 +279,8 @@ def _placements(points: list[Row]) -> Iterable[Finding]:
                 worst[key] = (loss, point, best)
     for loss, point, best in worst.values():
         name = str(point["workload"]).replace("'", "''")
-        severity, unsure = _weighed("warning", point, best)
+        overlap = point["high_per_s"] >= best["low_per_s"]
+        severity, unsure = _weighed("warning", point, best, overlap=overlap)
         yield Finding(
             kind="worse_placement",
             severity=severity,

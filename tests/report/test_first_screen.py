@@ -37,7 +37,8 @@ def test_sweep_shows_its_scaling_before_the_findings(
     said = browser.evaluate("document.querySelector('.lead-said').textContent")
     assert said == (
         "20 CPUs: 10 threads are 10.00× one (1,500 MiB/s); more add nothing; with 10 threads, "
-        "default does 80.7\u00a0% more than siblings."
+        "default does 80.7\u00a0% more than siblings. Each point was measured once, so a "
+        "difference may be chance."
     )
     curves = browser.evaluate(
         "[...document.querySelectorAll('.verdict-plot polyline')]"

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pytest
 import report_database
+import throughput_steps
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from prepared_database import prepare
 
@@ -289,6 +290,31 @@ def test_time_of_equal_programs_is_added_up_under_one_name() -> None:
     assert [(row["process"], row["run_ns"], row["processes"]) for row in found] == [
         ("python", 5, 2), ("bash", 4, 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("siblings", "repeats", "said", "doubted"),
+    [
+        (600, 1, "with 2 threads, default does 50 % more than siblings.", True),
+        (600, 2, "with 2 threads, default does 50 % more than siblings.", False),
+        (900, 1, "placement makes no difference.", False),
+    ],
+)
+def test_first_sentence_doubts_a_difference_that_was_measured_once(
+    tmp_path: Path, siblings: int, repeats: int, said: str, doubted: bool
+) -> None:
+    with drawn_database() as con:
+        steps = [(["default", "siblings"], [0], [1000]), (["default"], [0, 2], [900, 900]),
+                 (["siblings"], [0, 1], [siblings, siblings])]  # fmt: skip
+        throughput_steps.fill(con, [
+            throughput_steps.Step(*step, repeat=repeat)
+            for repeat in range(1, repeats + 1) for step in steps
+        ])  # fmt: skip
+        report.write(con, tmp_path / "report.html")
+    shown = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["findings"]
+    text = " ".join(shown["verdict"]["lines"]).replace("\N{NO-BREAK SPACE}", " ")
+    assert said in text
+    assert ("Each point was measured once, so a difference may be chance." in text) == doubted
 
 
 @pytest.mark.parametrize("lost", [False, True])

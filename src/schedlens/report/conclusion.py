@@ -21,6 +21,8 @@ STATED = {
 
 # Two throughputs closer than this are the same.
 SAME_PCT = 5.0
+_ADD_NOTHING = "more add nothing"
+_SAME_PLACES = "placement makes no difference"
 _MOST_KERNELS = 3
 _MOST_ANSWERS = 3
 _MOST_FRAMES = 600
@@ -104,10 +106,13 @@ def _scaling(points: Rows, cpus: int | None) -> str:
     peak = next(row for _, row in sorted(by_threads.items()) if row["per_s"] >= least * top)
     # More threads than CPUs share them wherever they are placed.
     fitting = [row for row in free if not cpus or row["threads"] <= cpus]
-    parts = [_gain(peak, by_threads), _beyond(peak, by_threads), _placements(fitting or free)]
-    said = "; ".join(part for part in parts if part)
+    differences = [_beyond(peak, by_threads), _placements(fitting or free)]
+    said = "; ".join(part for part in (_gain(peak, by_threads), *differences) if part)
     unsure = sum(bool(row["is_disturbed"]) for row in points)
     doubt = f" {unsure} of {count(len(points), 'point')} were disturbed." if unsure else ""
+    differs = any(part not in ("", _ADD_NOTHING, _SAME_PLACES) for part in differences)
+    if differs and all(row["repeats"] < 2 for row in points):
+        doubt += " Each point was measured once, so a difference may be chance."
     return (f"{count(cpus, 'CPU')}: " if cpus else "") + f"{said}.{doubt}"
 
 
@@ -131,7 +136,7 @@ def _beyond(peak: dict[str, Any], by_threads: dict[int, dict[str, Any]]) -> str:
     last = max(more, key=lambda row: row["threads"])
     change = 100 * (last["per_s"] / peak["per_s"] - 1)
     if change > -SAME_PCT:
-        return "more add nothing"
+        return _ADD_NOTHING
     return f"{count(last['threads'], 'thread')} do {percent(-change)} less"
 
 
@@ -161,7 +166,7 @@ def _placements(points: Rows) -> str:
         return ""
     loss, best, least = worst
     if loss < SAME_PCT:
-        return "placement makes no difference"
+        return _SAME_PLACES
     return (
         f"with {count(best['threads'], 'thread')}, {best['placement']} does "
         f"{percent(100 * (best['per_s'] / least['per_s'] - 1))} more than {least['placement']}"
