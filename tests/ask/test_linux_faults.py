@@ -84,7 +84,13 @@ def test_programs_in_the_background_are_no_crowd(tmp_path: Path) -> None:
         tmp_path / "s", "concurrency", "--", sys.executable, "-c", script, sys.executable,
         str(PROGRAM), "crowd",
     )  # fmt: skip
-    assert [row for row in rows if row["kind"] == "all_cpus_busy"] == []
+    # Other programs may crowd the machine, with less ready time than these six.
+    (others,) = asked(
+        tmp_path / "s",
+        "SELECT sum(ready_ns)::BIGINT AS ns FROM thread_summary "
+        "WHERE thread IS DISTINCT FROM 'crowd'",
+    )
+    assert all(row["cost_ns"] <= others["ns"] for row in rows if row["kind"] == "all_cpus_busy")
     known = asked(
         tmp_path / "s",
         "SELECT policy, weight, fair_ready_ns FROM fair_share "
@@ -114,6 +120,15 @@ def test_starved_program_is_named(tmp_path: Path) -> None:
     # hogs are late because of others, it runs until they come.
     if passed_ns - ran_ns < 5 * ran_ns:
         pytest.skip(f"other programs delayed the hogs: it ran {ran_ns / passed_ns:.0%}")
+    # A hog lacks half of what the other CPUs had left, and a finding needs a tenth of its time. On
+    # a machine whose other CPUs are taken by other sessions, its wait is fair.
+    (idle,) = asked(
+        tmp_path / "s",
+        "SELECT coalesce(max(idle_ns / step_ns), 0) AS share FROM steal "
+        f"WHERE cpu <> {min(os.sched_getaffinity(0))}",
+    )
+    if idle["share"] < 0.4:
+        pytest.skip(f"other programs had the other CPUs: idle {idle['share']:.0%}")
     assert any("starved" in row["detail"] or "hog" in row["detail"] for row in rows), rows
 
 
@@ -310,7 +325,9 @@ def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
     assert finding["severity"] == "critical"
     (waited,) = asked(
         tmp_path / "s",
-        "SELECT sum(outside_idle_ns)::BIGINT AS ns FROM affinity_wait WHERE ready_ns > 1e9",
+        "SELECT sum(outside_idle_ns)::BIGINT AS ns FROM affinity_wait "
+        "JOIN affinity USING (utid) WHERE source = 'reading' AND valid_from_ns IS NULL "
+        "AND ready_ns > 1e9",
     )
     assert 0.4 * row["ready_ns"] <= waited["ns"] <= row["ready_ns"]
     assert finding["cost_ns"] >= waited["ns"]

@@ -389,7 +389,8 @@ def test_small_run_on_this_machine_succeeds(tmp_path: Path) -> None:
     assert ("imul1", "add8") in kernels
     assert len(answer["cells"]) == len(kernels) * len(places_here)
     for row in answer["cells"]:
-        assert row["repeats"] == 1
+        # A disturbed repeat is measured again.
+        assert row["repeats"] in (1, 2)
         # Registers only: neither can beat its speed alone by more than a disturbed clock allows.
         assert row["combined"] is not None
     session = json.loads((folder / "session.json").read_text())
