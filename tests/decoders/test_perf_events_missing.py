@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -36,36 +37,25 @@ def analyzed(file: Path) -> dict[str, Any]:
     return facts
 
 
-def printed_times(file: Path) -> tuple[int, int]:
-    """The times of the first and the last sample in perf's own text, ns."""
-    text = subprocess.run(
-        ["perf", "script", "--ns", "-F", "time", "-i", str(file)],
-        capture_output=True, text=True, check=True, timeout=120,
-    ).stdout  # fmt: skip
-    times = [int(line.strip().rstrip(":").replace(".", "")) for line in text.splitlines()]
-    return min(times), max(times)
-
-
-def earlier_records(file: Path, first: int) -> list[str]:
-    """Records of threads and mappings with a time before the first sample, in perf's dump."""
+def dumped(file: Path) -> list[tuple[int, str]]:
+    """Time in ns and kind of each record with a time, in perf's dump."""
     dump = subprocess.run(
         ["perf", "script", "-D", "-i", str(file)],
         capture_output=True, text=True, errors="replace", check=True, timeout=120,
     ).stdout  # fmt: skip
-    found = []
-    for line in dump.splitlines():
-        cpu, _, rest = line.partition(" ")
-        time, _, name = rest.partition(" ")
-        if cpu.isdecimal() and time.isdecimal() and 0 < int(time) < first:
-            found.append(name)
-    return found
+    # For example: 1 5073842000 0x4f8 [0x48]: PERF_RECORD_SAMPLE(IP, 0x1): ...
+    found = re.findall(r"^\d+ ([1-9]\d*) 0x[0-9a-f]+ \[0x[0-9a-f]+\]: (\w+)", dump, re.MULTILINE)
+    return [(int(time), name) for time, name in found]
 
 
 def test_recording_starts_when_its_events_are_enabled(tmp_path: Path) -> None:
     file = recorded(tmp_path / "perf.data")
-    first, last = printed_times(file)
-    # perf follows threads from the start, and enables the events one CPU after another.
-    assert any("PERF_RECORD_FORK" in name for name in earlier_records(file, first))
+    records = dumped(file)
+    first = min(time for time, name in records if name == "PERF_RECORD_SAMPLE")
+    # perf follows threads from the start, and enables the events one CPU after another. A thread
+    # may also end after the last sample.
+    assert any(name == "PERF_RECORD_FORK" for time, name in records if time < first)
+    last, _ = max(records)
     with duckdb.connect(analyzed(file)["database"], read_only=True) as con:
         start = con.execute("SELECT start_clock, first_ns, duration_ns FROM trace").fetchone()
         assert start == (first, 0, last - first)
