@@ -2,8 +2,9 @@
 
 The knee is the first point, with no more threads than CPUs, from which an added thread brings less
 than half of what one thread alone does; it is a warning where cores without any worker were left,
-else info. The second thread of a core costs where Y < 1 (a warning below 0.97: closer to 1 two runs
-cannot show a difference), else it is info; Y above 2 is a disturbed measurement. More threads than
+else info. The second thread of a core costs where Y is below 0.97 (closer to 1 two runs cannot show
+a difference): a warning where Y is below 1 at each of two or more numbers of cores in use, else
+info; Y above 2 is a disturbed measurement. More threads than
 CPUs is a warning where throughput falls 5 % below the best. A placement is a warning where it does
 10 % less than the best one at the same number of threads. Points from disturbed steps, from a
 single repeat, or with repeats that overlap are info and say so; where CPUs were stopped for a fifth
@@ -301,10 +302,20 @@ def _placements(points: list[Row]) -> Iterable[Finding]:
         )
 
 
+def _doubt(measured: Row) -> str:
+    """Why a loss by the second thread of a core may be chance; empty if it is more than that."""
+    if measured["pairs"] < 2:
+        return " (uncertain: not compared at two numbers of cores in use)"
+    if measured["yield_high"] >= 1:
+        return f" (uncertain: from {measured['yield_low']:.3g} to {measured['yield_high']:.3g})"
+    return ""
+
+
 def _yields(scope: Scope) -> Iterable[Finding]:
     for row in scope.rows("SELECT * FROM smt_yield WHERE yield IS NOT NULL"):
         gain = 100 * (row["yield"] - 1)
         costs = row["yield"] < COSTS_BELOW
+        unsure = _doubt(row) if costs else ""
         of_type = f" on {row['core_type']} cores" if row["core_type"] not in (None, "U") else ""
         if row["yield"] > MOST_YIELD:
             kind = "implausible_yield"
@@ -320,7 +331,7 @@ def _yields(scope: Scope) -> Iterable[Finding]:
             title = f"Two SMT siblings do {percent(-gain)} less than one"
             detail = (
                 f"{row['workload']}: both SMT siblings of a core together do {percent(-gain)} less "
-                f"than one alone{of_type} (Y = {row['yield']:.3g})."
+                f"than one alone{of_type} (Y = {row['yield']:.3g}){unsure}."
             )
             advice = "Leave one sibling of each core idle for this work (`--placement physical`)."
         else:
@@ -333,7 +344,7 @@ def _yields(scope: Scope) -> Iterable[Finding]:
             advice = "Plan second threads with this yield, not with twice the throughput."
         yield Finding(
             kind=kind,
-            severity="warning" if costs else "info",
+            severity="warning" if costs and not unsure else "info",
             title=title,
             detail=detail,
             advice=advice,
