@@ -48,8 +48,8 @@ test:
 	@$(MAKE) --jobs=2 --no-print-directory check-python rust-targets rust-tests
 	cargo test --workspace --locked -j2
 	$(BIN)/python tools/fuzz/run.py --seed 1 --runs 100000 --seconds 4
-	$(BIN)/python -m pytest -m "not alone and not release" -n 4 --dist loadfile; parallel=$$?; \
-	$(BIN)/python -m pytest -m "alone and not release" && exit $$parallel
+	$(BIN)/python -m pytest -m "not alone and not release" -n 4 --dist loadfile --durations=40; parallel=$$?; \
+	$(BIN)/python -m pytest -m "alone and not release" --durations=20 && exit $$parallel
 
 quick: setup
 	$(BIN)/python -m pytest -m "not alone and not records and not slow" -n 2 --dist loadfile -q
