@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 import switch_text
-from hypothesis import Phase, assume, given, settings
+from hypothesis import Phase, assume, example, given, settings
 from hypothesis import strategies as st
 from random_schedule import RandomSchedule, Slice, machine_cpus
 from recording_writer import write
@@ -266,6 +266,14 @@ def test_perf_reads_the_same_slices(schedule: RandomSchedule, tmp_path: Path) ->
         }
     ),
 )
+# A thread is preempted on its way to yield.
+@example(
+    seed=125_931,
+    threads=39,
+    cores=(1, 4),
+    layout={"pointer": 4, "shuffle": 2, "compression": "xpress", "merged": True,
+            "switch_version": 5, "buffer_size": 4096},
+)  # fmt: skip
 def test_random_schedules_read_back_unchanged(
     seed: int, threads: int, cores: tuple[int, int], layout: dict[str, Any]
 ) -> None:

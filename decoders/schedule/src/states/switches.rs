@@ -150,7 +150,10 @@ impl StateMachine {
                 thread.phase = Phase::Runnable;
                 ended.slice.end_reason = reason;
                 ended.runnable = reason.is_none();
-                ended.yielded_at = thread.last_yield;
+                // A thread that yields leaves as `R`. `R+` is what takes one off its CPU in the kernel,
+                // perhaps before it gets to yield.
+                let is_taken_off = switch.state.is_some_and(|state| state != 0);
+                ended.yielded_at = thread.last_yield.filter(|_| !is_taken_off);
                 ended.next_idle =
                     switch.next.is_some_and(|next| self.threads[next as usize].is_idle);
             }

@@ -111,6 +111,15 @@ fn yield_shortly_before_the_switch_counts_at_any_length() {
     assert_eq!(reason(timeline), "runnable_other");
 }
 
+// It was taken off its CPU in the kernel, before it got to yield.
+#[test]
+fn a_thread_that_leaves_as_r_plus_does_not_yield() {
+    let timeline = slice(160, R_PLUS).wake(120, 1, "waking", 11, 12).yields(150, 0, 10);
+    assert_eq!(reason(timeline), "preempted");
+    let timeline = slice(160, R_PLUS).wake(60, 1, "waking", 11, 12).yields(150, 0, 10);
+    assert_eq!(reason(timeline), "runnable_other");
+}
+
 // It is unknown when 11 became ready.
 #[test]
 fn everything_else_is_runnable_other() {
