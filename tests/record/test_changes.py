@@ -46,7 +46,8 @@ def alone(script: str, state: Path) -> list[str]:
 
 
 MOUNT = (
-    "from schedlens.record.changes import Changes; c = Changes(); print('there', c.mount_tracefs())"
+    "from schedlens.record.changes import Changes; c = Changes(); "
+    "print('there', c.mount_tracefs(), flush=True)"
 )
 
 

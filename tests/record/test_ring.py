@@ -57,9 +57,12 @@ def test_a_planted_hitch_is_caught_and_its_code_named(
 ) -> None:
     running, log = hitch
     done = _three_incidents(running.pid, tmp_path)
-    assert "incident 3: thread" in done
+    # Another one may come before the interrupt. The last two are kept.
+    numbers = [int(number) for number in re.findall(r"incident (\d+): thread", done)]
+    assert numbers == [*range(1, len(numbers) + 1)]
+    assert len(numbers) >= 3
     kept = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert kept == ["incident-002", "incident-003"]
+    assert kept == [f"incident-{number:03d}" for number in numbers[-2:]]
     hitches = [tuple(map(int, line.split())) for line in log.read_text().splitlines()]
     for name in kept:
         session = tmp_path / "out" / name

@@ -164,8 +164,8 @@ def test_process_is_found_by_name_and_recorded(windows: StandIns, run: Run) -> N
     assert code == 0, said
     step = load(Path("session/game-r1/step.json"))
     # Neither the system nor the stand-in for tasklist knows a process with that number.
-    assert (step["pid"], step["stopped_by"]) == (4711, "process_end")
-    assert step["warnings"] == ["process 4711 ended before the requested time"]
+    assert (step["pid"], step["stopped_by"]) == (8388608, "process_end")
+    assert step["warnings"] == ["process 8388608 ended before the requested time"]
     code, said = run("--process", "other", "-o", "none")
     assert (code, said) == (2, "schedlens: --process: no process named 'other.exe' is running\n")
 
@@ -293,10 +293,10 @@ def test_invalid_recording_fails_its_step(
 FRAMES = """\
 warning: a line before the head
 Application,ProcessID,SwapChainAddress,{column}
-game.exe,4711,0x1,16.6
-game.exe,4711,0x1,NA
-game.exe,4711,0x1,{slow}
-game.exe,4711,0x1,90.0
+game.exe,8388608,0x1,16.6
+game.exe,8388608,0x1,NA
+game.exe,8388608,0x1,{slow}
+game.exe,8388608,0x1,90.0
 """
 
 
@@ -319,7 +319,7 @@ def test_ring_stops_at_a_slow_frame(windows: StandIns, run: Run, column: str) ->
     assert "-filemode" not in windows.calls_of("wpr")[0]
     assert windows.calls_of("PresentMon") == [
         ["-output_stdout", "-qpc_time", "-session_name", "schedlens-presentmon",
-         "-stop_existing_session", "-process_id", "4711"],
+         "-stop_existing_session", "-process_id", "8388608"],
     ]  # fmt: skip
     # 24 CPUs: 30 s of 4 MB, and 0.75 MB for each of them.
     assert '<Buffers Value="660" />' in Path("session/schedlens.wprp").read_text(encoding="utf-8")

@@ -107,16 +107,16 @@ def test_process_is_found_by_name() -> None:
         asked.append(list(command))
         return windows_texts.TASKS
 
-    assert processes.find("game", ask) == 4711
+    assert processes.find("game", ask) == 8388608
     assert asked == [["tasklist", "/fo", "csv", "/nh", "/fi", "imagename eq game.exe"]]
-    assert processes.running(4711, ask)
-    assert not processes.running(4712, ask)
+    assert processes.running(8388608, ask)
+    assert not processes.running(8388609, ask)
     # Python's int() refuses this digit.
-    assert not processes.running(4711, lambda command: '"game.exe","47²1"\r\n')
+    assert not processes.running(8388608, lambda command: '"game.exe","8388²08"\r\n')
     with pytest.raises(PlanError, match=r"no process named 'game\.exe' is running"):
         processes.find("game.exe", lambda command: windows_texts.NO_TASKS)
-    twice = windows_texts.TASKS + windows_texts.TASKS.replace("4711", "815")
+    twice = windows_texts.TASKS + windows_texts.TASKS.replace("8388608", "815")
     with pytest.raises(
-        PlanError, match=r"2 processes are named 'game.exe': use --pid \(815, 4711\)"
+        PlanError, match=r"2 processes are named 'game.exe': use --pid \(815, 8388608\)"
     ):
         processes.find("game", lambda command: twice)

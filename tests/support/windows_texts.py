@@ -107,5 +107,6 @@ Id  Name                        Interval  Min      Max
   0 Timer                          10000  1221    1000000
 """
 
-TASKS = '"game.exe","4711","Console","1","123,456 K"\n'
+# No process of Linux has this number.
+TASKS = '"game.exe","8388608","Console","1","123,456 K"\n'
 NO_TASKS = "INFO: No tasks are running which match the specified criteria.\n"
