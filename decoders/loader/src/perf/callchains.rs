@@ -92,7 +92,8 @@ impl Callchains {
         let recorded = chain.bytes();
         let parts = chain.filter_map(|(context, address)| match context {
             Some(Context::Kernel) => Some((Part::Kernel, address)),
-            Some(Context::User) | None => Some((Part::User, address)),
+            Some(Context::User) => Some((Part::User, address)),
+            None => Some((part_of(address), address)),
             // Code of a guest is in other address spaces.
             Some(_) => None,
         });
@@ -102,7 +103,7 @@ impl Callchains {
         let state = attr.user_state(bytes)?;
         if attr.has_branch_stack() {
             // A branch is at the call itself, not at the address to which it returns.
-            let calls = state.callers().map(|from| (Part::User, from.wrapping_add(1)));
+            let calls = state.callers().map(|from| (part_of(from), from.wrapping_add(1)));
             let kernel = parts.clone().filter(|(part, _)| *part == Part::Kernel);
             let innermost = parts.clone().find(|(part, _)| *part == Part::User);
             let called: Vec<_> = kernel.chain(innermost).chain(calls).collect();
@@ -112,6 +113,12 @@ impl Callchains {
         let user = self.architecture.and_then(|architecture| user_part(architecture, &state));
         stacks.of_chain(pid, recorded, parts, user)
     }
+}
+
+/// Whose an address is that no marker is in front of. The kernel of x86-64 and aarch64 has the upper
+/// half of all addresses.
+fn part_of(address: u64) -> Part {
+    if address >> 63 == 1 { Part::Kernel } else { Part::User }
 }
 
 /// Numbers of `perf_regs.h`.

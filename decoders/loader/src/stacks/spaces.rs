@@ -62,9 +62,6 @@ pub(crate) struct Kernel {
     pub(crate) build_id: Option<Vec<u8>>,
 }
 
-/// First address that can belong to the kernel, on x86-64 and aarch64.
-const KERNEL_HALF: u64 = 1 << 63;
-
 impl Spaces {
     /// The version of a process's mappings: it changes with each of them.
     pub(crate) fn version(&mut self, pid: i32) -> u64 {
@@ -210,7 +207,7 @@ impl Spaces {
 
     /// An address as a frame.
     pub(crate) fn frame(&mut self, pid: i32, part: Part, address: u64, returns: bool) -> Frame {
-        let is_kernel = part == Part::Kernel || address >= KERNEL_HALF;
+        let is_kernel = part == Part::Kernel;
         // A call at the very end of a mapping returns to the byte after it.
         let inside = address - u64::from(returns && address > 0);
         let found = match is_kernel {
@@ -288,6 +285,8 @@ mod tests {
             (7, Part::Kernel, kernel + 0x10, "ntoskrnl.exe+10"),
             (7, Part::Kernel, kernel + 0x100, "Kernel"),
             (7, Part::User, 0x5010, "a.dll+10"),
+            // A frame pointer that is none leads to any address.
+            (7, Part::User, kernel + 0x10, "Unknown { pid: 7 }"),
             (8, Part::User, 0x5010, "Unknown { pid: 8 }"),
         ];
         for (pid, part, address, expected) in cases {
