@@ -55,7 +55,7 @@ EVENTS = (
     "cpu-clock/call-graph=fp,freq=999/",
 )
 HEAD = re.compile(
-    r"^(\d+) (\d+) 0x[0-9a-f]+ \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE\(.*?\): \d+/(\d+):"
+    r"^(\d+) (\d+) 0x[0-9a-f]+ \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE\(.*?\): -?\d+/(-?\d+):"
 )
 FRAME = re.compile(r"^\.+ +\d+: ([0-9a-f]{16})$")
 MARKERS = {-128: "kernel", -512: "user"}

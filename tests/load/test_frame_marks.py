@@ -13,7 +13,7 @@ from conftest import command
 from decoded import decoded
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from fixture_files import fixture
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedlens.errors import DamagedTraceError, NotATraceError, UnsupportedTraceError
@@ -88,6 +88,7 @@ def test_invalid_files_are_explained(tmp_path: Path) -> None:
     assert not program_stamps.is_one(tmp_path / "absent.csv")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_give_frames_or_one_of_two_errors(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

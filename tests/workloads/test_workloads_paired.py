@@ -128,7 +128,9 @@ def test_frame_takes_at_least_a_sixtieth_of_a_second(tmp_path: Path) -> None:
         "handoffs": 3,
     }  # fmt: skip
     frames = sum(count for _, count in main["latency"])
-    assert frames == main["counts"]["frames"] <= 0.3 * 60 + 1
+    # A run may end late. The stamps of its interval are exact to a few us.
+    took_ns = main["end_mono_ns"] - main["start_mono_ns"]
+    assert 1 <= frames == main["counts"]["frames"] <= (took_ns + 5_000) * 60 / 1e9
     assert partner["latency"] is None
 
 
