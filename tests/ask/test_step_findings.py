@@ -116,7 +116,7 @@ def test_differences_within_the_spread_of_repeats_are_uncertain(
 def test_second_thread_costs_where_each_comparison_shows_it(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    def told() -> list[tuple[str, str]]:
+    def reported() -> list[tuple[str, str]]:
         found = [f for f in judged(con, "scaling_curve") if f.kind.startswith("sibling_")]
         return [(f.severity, plain(f.detail).partition("together ")[2]) for f in found]
 
@@ -124,13 +124,13 @@ def test_second_thread_costs_where_each_comparison_shows_it(
     for trace_id, (cpus, work) in enumerate([([0], 1000), ([0, 1], 900)], start=1):
         _step(con, trace_id, "siblings", cpus, work)
     uncertain = "(uncertain: not compared at two numbers of cores in use)"
-    assert told() == [("info", f"do 10 % less than one alone (Y = 0.9) {uncertain}.")]
+    assert reported() == [("info", f"do 10 % less than one alone (Y = 0.9) {uncertain}.")]
     # With two cores in use 800 alone, and both 760: Y = 0.95.
     for trace_id, (cpus, work) in enumerate([([0, 2], 1600), ([0, 1, 2, 3], 1520)], start=3):
         _step(con, trace_id, "physical", cpus, work)
-    assert told() == [("warning", "do 7.5 % less than one alone (Y = 0.925).")]
+    assert reported() == [("warning", "do 7.5 % less than one alone (Y = 0.925).")]
     con.execute("UPDATE run_worker SET iterations = 412 WHERE trace_id = 4")
-    assert told() == [
+    assert reported() == [
         ("info", "do 3.5 % less than one alone (Y = 0.965) (uncertain: from 0.9 to 1.03).")
     ]
 
