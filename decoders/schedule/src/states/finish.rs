@@ -280,9 +280,12 @@ impl StateMachine {
             }
             None => {
                 idles.sort_unstable();
-                for (begin, end) in idles {
+                // Of one from before the recording only the part in it counts.
+                for (begin, end) in idles.into_iter().filter(|&(_, end)| end > first) {
                     if let Some(here) = self.cpus[cpu as usize].as_deref_mut() {
-                        here.unknown(begin.min(last));
+                        if begin > first {
+                            here.unknown(begin.min(last));
+                        }
                         here.idle(end.min(last), &mut self.rows);
                     }
                 }

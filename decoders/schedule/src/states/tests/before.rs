@@ -59,6 +59,23 @@ fn cpu_without_a_switch_is_idle_where_idle_records_show_it() {
     assert_eq!(answer.cpu(0), ["unknown 0..100"]);
 }
 
+// Tables may contain records from before the recording.
+#[test]
+fn idle_time_before_the_recording_is_left_out() {
+    let idle = |cpu, ts, dur| {
+        let number = |name, value| (name, Value::Long(value));
+        vec![number("ts", ts), number("cpu", cpu), number("state", 1), number("dur", dur)]
+    };
+    let mut timeline = Timeline::linux(2, 100)
+        .row("cpu_idle", idle(0, 10, 60))
+        .row("cpu_idle", idle(1, 10, 20))
+        .row("cpu_idle", idle(1, 60, 5));
+    timeline.first = 50;
+    let answer = timeline.run();
+    assert_eq!(answer.cpu(0), ["idle 50..70", "unknown 70..100"]);
+    assert_eq!(answer.cpu(1), ["unknown 50..60", "idle 60..65", "unknown 65..100"]);
+}
+
 // A wakeup proves who ran at its own time only.
 #[test]
 fn cpu_without_a_switch_is_unknown_despite_wakeups() {
