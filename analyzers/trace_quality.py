@@ -307,6 +307,7 @@ def _recovered(rows: list[dict[str, Any]]) -> Iterable[Finding]:
     recovered = sum(row["repaired_switches"] for row in rows)
     if recovered:
         all_switches = sum(row["switches"] for row in rows) + recovered
+        outside = sum(row["edge_repaired_switches"] for row in rows)
         # Exact in both: rounded in one of them, they would contradict each other.
         part = f"{recovered:,} of {all_switches:,} context switches"
         yield Finding(
@@ -315,7 +316,7 @@ def _recovered(rows: list[dict[str, Any]]) -> Iterable[Finding]:
             title=f"{part} were recovered",
             detail=(
                 f"{part} came from PERF_RECORD_SWITCH because sched_switch missed them; "
-                "no data was lost."
+                "no data was lost." + (f" Outside the window: {outside:,} more." if outside else "")
             ),
             advice=(
                 "Do not use tools that read only sched_switch for these files: their run times are "

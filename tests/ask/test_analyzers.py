@@ -245,6 +245,14 @@ def test_counts_of_recovered_switches_are_exact_in_title_and_sentence(
     part = "1 of 1,358 context switches"
     assert found.title == f"{part} were recovered"
     assert found.detail.startswith(f"{part} came from PERF_RECORD_SWITCH")
+    # `collect` counts those outside the window, too.
+    con.execute(
+        "UPDATE context_switch SET source = 'switch_event' WHERE seq = 10;"
+        "UPDATE analysis_window SET start_ns = 1 WHERE start_ns = 0"
+    )
+    con.execute("UPDATE context_switch SET ts = 2 WHERE source = 'switch_event' AND seq = 0")
+    (found,) = _judge(con, "trace_quality")
+    assert found.detail.endswith("no data was lost. Outside the window: 1 more.")
 
 
 def test_reports_steal_time(con: duckdb.DuckDBPyConnection) -> None:
