@@ -74,9 +74,10 @@ pub trait Reader {
     fn has_yields(&self) -> bool;
     /// Wakeups were recorded.
     fn has_wakings(&self) -> bool;
-    /// Only switches of chosen threads were recorded, so that who ran in between is unknown.
-    fn of_chosen_threads(&self) -> bool {
-        false
+    /// Only switches of chosen threads were recorded, so that who ran in between is unknown; `None`
+    /// if the recorder does not say.
+    fn of_chosen_threads(&self) -> Option<bool> {
+        None
     }
     /// Scheduler ticks per second, if the recording has this setting.
     fn tick_hz(&self) -> Option<i64> {

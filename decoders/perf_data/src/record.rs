@@ -78,9 +78,11 @@ pub struct Record<'a> {
     pub length: usize,
 }
 
-/// Whether a `PERF_RECORD_THREAD_MAP` lists threads. The one of `perf record -a` lists only -1.
-pub(crate) fn names_threads(record: &Record<'_>) -> bool {
-    record.kind == THREAD_MAP && u64_at(record.bytes, 16).is_some_and(|tid| tid != u64::MAX)
+/// Whether a `PERF_RECORD_THREAD_MAP` lists threads; `None` for another record. The one of
+/// `perf record -a` lists only -1.
+pub(crate) fn names_threads(record: &Record<'_>) -> Option<bool> {
+    let tid = u64_at(record.bytes, 16).filter(|_| record.kind == THREAD_MAP)?;
+    Some(tid != u64::MAX)
 }
 
 /// Name of a record kind as perf prints it.
@@ -230,8 +232,8 @@ mod tests {
             bytes.extend(tid.to_le_bytes());
             bytes.resize(40, 0);
             let map = Record { kind: THREAD_MAP, misc: 0, bytes: &bytes, length: 40 };
-            assert_eq!(names_threads(&map), named);
-            assert!(!names_threads(&Record { bytes: &bytes[..16], ..map }));
+            assert_eq!(names_threads(&map), Some(named));
+            assert_eq!(names_threads(&Record { bytes: &bytes[..16], ..map }), None);
         }
     }
 

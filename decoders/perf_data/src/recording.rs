@@ -60,8 +60,9 @@ pub struct Recording {
     pub cut_off: bool,
     /// Periods in which CPUs were offline.
     pub offline: Vec<hotplug::Span>,
-    /// Only records of chosen threads: perf ran with a command or `-p`, and without `-a`.
-    pub of_chosen_threads: bool,
+    /// Only records of chosen threads: perf ran with a command or `-p`, and without `-a`. `None`:
+    /// the file does not say.
+    pub of_chosen_threads: Option<bool>,
 }
 
 /// The position of a segment's records.
@@ -131,7 +132,7 @@ impl Recording {
             compressed: false,
             cut_off,
             offline: Vec::new(),
-            of_chosen_threads: false,
+            of_chosen_threads: None,
         };
         let available = recording.features.cpus_available.and_then(|cpus| i32::try_from(cpus).ok());
         recording.index.cpu_limit = available.filter(|cpus| (1..CPU_LIMIT).contains(cpus));
@@ -148,7 +149,8 @@ impl Recording {
         let Self { segments, events, named, index, .. } = &recording;
         let hotplug = Hotplug::of(hotplug::Records { segments, events, named, index });
         let Self { events, features, index, of_chosen_threads, .. } = &recording;
-        let closed = opened.not_recorded(events, features, index, *of_chosen_threads);
+        let of_chosen_threads = of_chosen_threads.unwrap_or_default();
+        let closed = opened.not_recorded(events, features, index, of_chosen_threads);
         recording.index.gaps.extend(closed);
         recording.index.gaps.extend(hotplug.gaps);
         recording.offline = hotplug.offline;
@@ -175,7 +177,8 @@ impl Recording {
                 (skipped, Pages::new(&stream.segment)),
                 &mut self.problems,
                 |record, problems| {
-                    self.of_chosen_threads |= record::names_threads(record);
+                    self.of_chosen_threads =
+                        self.of_chosen_threads.max(record::names_threads(record));
                     opened.take(record, &self.events);
                     unpacking.take(record, &stream.name, problems);
                 },

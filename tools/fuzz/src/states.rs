@@ -305,7 +305,7 @@ pub fn target(data: &[u8]) {
         tick_ns: (kind & 4 == 0).then_some(1_000),
         yields_recorded: kind & 8 == 0,
         has_wakings: kind & 16 == 0,
-        of_chosen_threads: kind & 32 != 0,
+        of_chosen_threads: (kind & 32 != 0).then_some(kind & 64 != 0),
     });
     let threads = script.threads();
     let mut cpu_rows: Vec<Row> = Vec::new();

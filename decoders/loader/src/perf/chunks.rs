@@ -167,7 +167,7 @@ impl<'a> Chunks<'a> {
                 odd.namespace_switches,
             );
         }
-        if recording.of_chosen_threads && switches > 0 {
+        if recording.of_chosen_threads == Some(true) && switches > 0 {
             self.problems.add("PERF_RECORD_THREAD_MAP", ONLY_CHOSEN);
         }
         let lives = threads.len();

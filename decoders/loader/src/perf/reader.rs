@@ -46,7 +46,7 @@ impl Reader for Recording {
         Recording::has_wakings(self)
     }
 
-    fn of_chosen_threads(&self) -> bool {
+    fn of_chosen_threads(&self) -> Option<bool> {
         self.of_chosen_threads
     }
 

@@ -195,8 +195,8 @@ impl StateMachine {
     /// without a record, and no idle thread ever leaves by one. Who runs after a chosen thread has
     /// left, and before it is first seen, is then unknown.
     fn shows_chosen_threads_only(&self) -> bool {
-        if self.settings.of_chosen_threads {
-            return true;
+        if let Some(stated) = self.settings.of_chosen_threads {
+            return stated;
         }
         let vanished = || self.threads.iter().filter(|thread| thread.vanished > 0);
         self.settings.source == Source::Perf

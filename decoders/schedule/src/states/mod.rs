@@ -58,8 +58,9 @@ pub struct Settings {
     pub yields_recorded: bool,
     /// Wakeups were recorded.
     pub has_wakings: bool,
-    /// The recorder says that it recorded only the switches of chosen threads.
-    pub of_chosen_threads: bool,
+    /// Whether the recorder says that it recorded only the switches of chosen threads; `None` if it
+    /// says nothing.
+    pub of_chosen_threads: Option<bool>,
 }
 
 /// What is known once the last chunk has been pushed.

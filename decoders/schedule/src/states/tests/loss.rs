@@ -282,25 +282,30 @@ fn gap_reported_late_changes_nothing_before_the_last_switch() {
 //       0      20         50           70          80         100
 #[test]
 fn a_cpu_is_unknown_between_the_switch_outs_of_chosen_threads() {
-    let answer = Timeline::linux(1, 100)
+    let mut timeline = Timeline::linux(1, 100)
         .thread(10)
         .thread(11)
         .switch(20, 0, 10, 0, S)
         .switch(50, 0, 10, 11, S)
         .switch(70, 0, 10, 0, S)
-        .switch(80, 0, 10, 0, S)
-        .run();
+        .switch(80, 0, 10, 0, S);
+    let answer = timeline.run();
     assert_eq!(answer.cpu(0), ["unknown 0..20", "unknown 20..100"]);
     let lost = answer.losses();
     assert_eq!(lost.last().map(String::as_str), Some("cpu0 80..100 stream_end"));
     assert_eq!(answer.states_of(10)[0], "unknown 0..20 < >");
+    // If perf says that it recorded all threads, it lost their switches: 10 ran first.
+    timeline.settings.of_chosen_threads = Some(false);
+    let answer = timeline.run();
+    assert_eq!(answer.cpu(0)[0], "thread 0..20 10");
+    assert_eq!(answer.states_of(10)[0], "running 0..20 cpu0 <");
 }
 
 // As above, and perf says that it recorded only chosen threads: a single switch-out is enough.
 #[test]
 fn whoever_follows_a_chosen_thread_is_not_known_to_run() {
     let mut timeline = Timeline::linux(1, 100).thread(10).thread(11).switch(20, 0, 10, 11, S);
-    timeline.settings.of_chosen_threads = true;
+    timeline.settings.of_chosen_threads = Some(true);
     let answer = timeline.run();
     assert_eq!(answer.cpu(0), ["unknown 0..20", "unknown 20..100"]);
     assert_eq!(

@@ -113,7 +113,7 @@ impl Timeline {
             tick_ns: Some(100),
             yields_recorded: false,
             has_wakings: true,
-            of_chosen_threads: false,
+            of_chosen_threads: None,
         };
         let mut timeline = Self {
             settings,
