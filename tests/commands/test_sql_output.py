@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import io
 import json
 import os
 import pty
@@ -44,6 +46,31 @@ def test_times_in_ns_keep_their_digits(session: Path, option: str) -> None:
     assert "2023-11-14 22:13:20.123456789" in done.stdout
     if option == "--json":
         assert json.loads(done.stdout)["none"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("[1, 2]", "[1, 2]"),
+        ("[{'x': 1}, NULL]", '[{"x": 1}, null]'),
+        ("map {'k': [2]}", '[["k", [2]]]'),
+        ("[TIMESTAMP '2026-01-01']", '["2026-01-01 00:00:00"]'),
+        ("NULL::INTEGER[]", ""),
+        ("'a'::ENUM ('a')", "a"),
+    ],
+)
+def test_csv_has_json_for_nested_values(session: Path, value: str, expected: str) -> None:
+    done = command("schedlens", "sql", "--csv", str(session), f"SELECT {value} AS one, 7 AS two")
+    assert list(csv.reader(io.StringIO(done.stdout))) == [["one", "two"], [expected, "7"]]
+
+
+def test_values_that_csv_cannot_have_are_one_line(session: Path) -> None:
+    words = ("sql", "--csv", str(session), "SELECT '101'::BIT AS one")
+    done = command("schedlens", *words, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("schedlens: --csv cannot print this result (")
+    assert done.stderr.count("\n") == 1
+    assert command("schedlens", *words[:3], "SELECT INTERVAL 3 DAY AS one").stdout
 
 
 def in_terminal(columns: int, *words: str) -> list[str]:

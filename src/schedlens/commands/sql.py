@@ -14,6 +14,7 @@ import click
 
 from schedlens.ask import catalog
 from schedlens.commands import completion
+from schedlens.errors import DatabaseError
 from schedlens.load import schema
 
 if TYPE_CHECKING:
@@ -102,17 +103,39 @@ def statement(query: tuple[str, ...]) -> str:
     return catalog.call(found, arguments)
 
 
+def _with_flat_columns(table: pa.Table) -> pa.Table:
+    """The table with JSON for lists, structs and maps, and texts for intervals: CSV has neither."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        column = table.column(place)
+        if pa.types.is_nested(field.type):
+            texts = [None if v is None else json.dumps(v, default=str) for v in column.to_pylist()]
+        elif pa.types.is_interval(field.type):
+            texts = [None if v is None else str(v) for v in column.to_pylist()]
+        else:
+            continue
+        table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+    return table
+
+
 def _write_csv(table: pa.Table) -> None:
     """Unchanged bytes for a file or a pipe; printable text for a terminal."""
     import pyarrow.csv
 
+    text = io.BytesIO()
+    try:
+        pyarrow.csv.write_csv(_with_flat_columns(table), text)
+    except pyarrow.ArrowException as error:
+        raise DatabaseError(
+            f"--csv cannot print this result ({str(error).splitlines()[0]}): cast its columns with "
+            "::VARCHAR, or use --json"
+        ) from None
     if not sys.stdout.isatty():
-        pyarrow.csv.write_csv(table, sys.stdout.buffer)
+        sys.stdout.buffer.write(text.getbuffer())
         return
     from schedlens.output import terminal
 
-    text = io.BytesIO()
-    pyarrow.csv.write_csv(table, text)
     click.echo(terminal.plain(text.getvalue().decode("utf-8", "replace")), nl=False)
 
 
