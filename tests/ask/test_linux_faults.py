@@ -314,7 +314,7 @@ def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
     (row,) = asked(
         tmp_path / "s",
         "SELECT count(*) AS threads, sum(ready_ns)::BIGINT AS ready_ns FROM thread_summary "
-        "JOIN affinity USING (utid) WHERE source = 'reading' AND valid_from_ns IS NULL "
+        "JOIN affinity USING (utid) WHERE source = 'reading' "
         f"AND affinity.cpus = [{cpus[1]}] AND ready_ns > 1000000000",
     )
     # Each waits while the other runs.
@@ -326,8 +326,8 @@ def test_starvation_by_affinity_is_found(tmp_path: Path) -> None:
     (waited,) = asked(
         tmp_path / "s",
         "SELECT sum(outside_idle_ns)::BIGINT AS ns FROM affinity_wait "
-        "JOIN affinity USING (utid) WHERE source = 'reading' AND valid_from_ns IS NULL "
-        "AND ready_ns > 1e9",
+        "JOIN affinity USING (utid) WHERE source = 'reading' "
+        f"AND affinity.cpus = [{cpus[1]}] AND ready_ns > 1e9",
     )
     assert 0.4 * row["ready_ns"] <= waited["ns"] <= row["ready_ns"]
     assert finding["cost_ns"] >= waited["ns"]

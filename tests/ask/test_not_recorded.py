@@ -34,7 +34,7 @@ def record(folder: Path, *events: str) -> Path:
     folder.mkdir()
     file = folder / "perf.data"
     done = subprocess.run(
-        ["perf", "record", "-q", *events, "-o", str(file), "--", "sh", "-c", PROGRAM],
+        ["perf", "record", "-q", "-m", "8M", *events, "-o", str(file), "--", "sh", "-c", PROGRAM],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -93,8 +93,9 @@ def one_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     needs_tracing()
     file = tmp_path_factory.mktemp("one-cpu") / "perf.data"
     subprocess.run(
-        ["perf", "record", "-q", "-C", "0", "-e", "sched:sched_switch,sched:sched_waking",
-         "-o", str(file), "--", "perf", "bench", "sched", "messaging", "-g", "1", "-l", "100"],
+        ["perf", "record", "-q", "-m", "8M", "-C", "0",
+         "-e", "sched:sched_switch,sched:sched_waking", "-o", str(file), "--",
+         "perf", "bench", "sched", "messaging", "-g", "1", "-l", "100"],
         capture_output=True, check=True, timeout=120,
     )  # fmt: skip
     return file

@@ -45,12 +45,21 @@ def test_worker_run_time_equals_its_cpu_time_plus_steal(
           WHERE s.ts < w.end_ns AND s.ts + s.dur > w.start_ns
           GROUP BY ALL
         ),
+        unseen AS (
+          SELECT w.trace_id, w.worker,
+                 sum(greatest(0, least(s.ts + s.dur, w.end_ns) - greatest(s.ts, w.start_ns)))
+                   AS unknown_ns
+          FROM run_worker AS w JOIN thread_state AS s USING (utid)
+          WHERE s.state = 'unknown'
+          GROUP BY ALL
+        ),
         steal AS (
           SELECT trace_id, cpu, max(steal_ns) - min(steal_ns) AS stolen
           FROM snapshot_cpu GROUP BY ALL
         )
-        SELECT inside.*, coalesce(sum(stolen), 0) AS stolen
-        FROM inside LEFT JOIN steal
+        SELECT inside.*, coalesce(any_value(unknown_ns), 0) AS unknown_ns,
+               coalesce(sum(stolen), 0) AS stolen
+        FROM inside LEFT JOIN unseen USING (trace_id, worker) LEFT JOIN steal
           ON steal.trace_id = inside.trace_id AND list_contains(inside.cpus, steal.cpu)
         GROUP BY ALL
         """
@@ -58,14 +67,12 @@ def test_worker_run_time_equals_its_cpu_time_plus_steal(
     expected = analysis.execute("SELECT count(*) FROM run_worker").fetchone()
     assert expected is not None
     assert len(workers) == expected[0] >= 6
-    for trace_id, worker, own, _wall, run, cpus, stolen in workers:
-        assert own * 0.99 <= run <= own * 1.01 + stolen + len(cpus) * STEAL_STEP_NS, (
-            trace_id,
-            worker,
-            own,
-            run,
-            stolen,
-        )
+    for trace_id, worker, own, wall, run, cpus, unknown, stolen in workers:
+        shown = (trace_id, worker, own, run, unknown, stolen)
+        # A kernel that leaves out the switches of some threads leaves gaps in those of others.
+        assert unknown <= 0.02 * wall, shown
+        most = own * 1.01 + stolen + len(cpus) * STEAL_STEP_NS
+        assert own * 0.99 - unknown <= run <= most, shown
 
 
 def test_only_oversubscribed_workers_wait(

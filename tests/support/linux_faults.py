@@ -29,11 +29,13 @@ def crowd(name: str = "crowd", folder: str | None = None) -> None:
     if folder:
         (Path(folder) / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     children = []
+    # All end at the same time, also one that is forked late because its parent waited for a CPU.
+    until = time.monotonic() + SECONDS
     for _ in range(3 * (os.cpu_count() or 1)):
         child = os.fork()
         if not child:
             named(name)
-            spin(SECONDS)
+            spin(until - time.monotonic())
             os._exit(0)
         children.append(child)
     for child in children:
