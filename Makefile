@@ -36,7 +36,7 @@ WITH_PDB := x86_64-pc-windows-msvc
 # would compile 230 of them for 0.2 s.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test quick check check-python check-rust setup setup-run setup-test rust-targets rust-tests test-packages lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check statistics-check compare-check fuzz fuzz-corpus fuzz-bytes clean
+.PHONY: run test quick check check-python check-rust setup setup-run setup-test rust-targets rust-tests test-packages lock reference notebook licenses sbom audit wheels bench bench-fleet damage detectors what-if faults picture experiments-check statistics-check compare-check fuzz fuzz-corpus fuzz-bytes fuzz-drawn clean
 
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
@@ -182,6 +182,10 @@ fuzz-bytes: setup
 	SCHEDLENS_FUZZ_ROUNDS=20000 SCHEDLENS_FUZZ_ETL=1 $(BIN)/python -m pytest \
 	  tests/decoders/test_perf_data_hostile.py tests/decoders/test_trace_dat_hostile.py \
 	  tests/decoders/test_etl_hostile.py
+
+# Tests that draw their inputs, with other ones than `make test` has.
+fuzz-drawn: setup
+	$(BIN)/python -m pytest --hypothesis-profile=others $$(grep -rl "^@given" tests)
 
 clean:
 	rm -rf $(VENV) build dist target *.egg-info
