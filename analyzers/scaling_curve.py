@@ -4,12 +4,11 @@ The knee is the first point, with no more threads than CPUs, from which an added
 than half of what one thread alone does; it is a warning where cores without any worker were left,
 else info. The second thread of a core costs where Y is below 0.97 (closer to 1 two runs cannot show
 a difference): a warning where Y is below 1 at each of two or more numbers of cores in use, else
-info; Y above 2 is a disturbed measurement. More threads than
-CPUs is a warning where throughput falls 5 % below the best. A placement is a warning where it does
-10 % less than the best one at the same number of threads. Points from disturbed steps, from a
-single repeat, or with repeats that overlap are info and say so; where CPUs were stopped for a fifth
-of the work without steal they are not judged. What disturbed the steps is info from 2 % of their
-workers' CPUs, a warning from 10 %.
+info; Y above 2 is a disturbed measurement. More threads than CPUs is a warning where throughput
+falls 5 % below the best. A placement is a warning where it does 10 % less than the best one at the
+same number of threads. Points from disturbed steps, from a single repeat, or with repeats that
+overlap are info and say so; where CPUs were stopped for a fifth of the work without steal they are
+not judged. What disturbed the steps is info from 2 % of their workers' CPUs, a warning from 10 %.
 """
 
 from __future__ import annotations

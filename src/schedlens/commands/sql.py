@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -108,13 +109,12 @@ def _with_flat_columns(table: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):
-        column = table.column(place)
-        if pa.types.is_nested(field.type):
-            texts = [None if v is None else json.dumps(v, default=str) for v in column.to_pylist()]
-        elif pa.types.is_interval(field.type):
-            texts = [None if v is None else str(v) for v in column.to_pylist()]
-        else:
+        is_nested = pa.types.is_nested(field.type)
+        if not is_nested and not pa.types.is_interval(field.type):
             continue
+        printed = partial(json.dumps, default=str) if is_nested else str
+        values = table.column(place).to_pylist()
+        texts = [None if value is None else printed(value) for value in values]
         table = table.set_column(place, field.name, pa.array(texts, pa.string()))
     return table
 

@@ -115,8 +115,8 @@ impl Callchains {
     }
 }
 
-/// Whose an address is that no marker is in front of. The kernel of x86-64 and aarch64 has the upper
-/// half of all addresses.
+/// Whose code an address without a marker is. The kernel of x86-64 and aarch64 has the upper half of
+/// all addresses.
 fn part_of(address: u64) -> Part {
     if address >> 63 == 1 { Part::Kernel } else { Part::User }
 }

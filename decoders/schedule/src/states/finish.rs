@@ -280,7 +280,7 @@ impl StateMachine {
             }
             None => {
                 idles.sort_unstable();
-                // Of one from before the recording only the part in it counts.
+                // Of a period that began before the recording, only the part inside counts.
                 for (begin, end) in idles.into_iter().filter(|&(_, end)| end > first) {
                     if let Some(here) = self.cpus[cpu as usize].as_deref_mut() {
                         if begin > first {

@@ -150,10 +150,10 @@ impl StateMachine {
                 thread.phase = Phase::Runnable;
                 ended.slice.end_reason = reason;
                 ended.runnable = reason.is_none();
-                // A thread that yields leaves as `R`. `R+` is what takes one off its CPU in the kernel,
-                // perhaps before it gets to yield.
-                let is_taken_off = switch.state.is_some_and(|state| state != 0);
-                ended.yielded_at = thread.last_yield.filter(|_| !is_taken_off);
+                // A thread that yields leaves as `R`. `R+` means that it was preempted in the kernel,
+                // perhaps on its way to yield.
+                let is_preempted = switch.state.is_some_and(|state| state != 0);
+                ended.yielded_at = thread.last_yield.filter(|_| !is_preempted);
                 ended.next_idle =
                     switch.next.is_some_and(|next| self.threads[next as usize].is_idle);
             }

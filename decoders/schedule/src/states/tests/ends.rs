@@ -111,7 +111,7 @@ fn yield_shortly_before_the_switch_counts_at_any_length() {
     assert_eq!(reason(timeline), "runnable_other");
 }
 
-// It was taken off its CPU in the kernel, before it got to yield.
+// It was preempted in the kernel, on its way to yield.
 #[test]
 fn a_thread_that_leaves_as_r_plus_does_not_yield() {
     let timeline = slice(160, R_PLUS).wake(120, 1, "waking", 11, 12).yields(150, 0, 10);
