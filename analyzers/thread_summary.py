@@ -83,6 +83,9 @@ _CHANGES = {
     False: "widen its affinity (taskset -p), raise its priority (nice, chrt), or raise the "
     "cpu.weight of its cgroup.",
 }
+_CHANGE_OF_OTHERS = (
+    "the kernel binds it to CPU {cpu}, so keep those off that CPU (taskset -p, cpuset.cpus)."
+)
 
 
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
@@ -100,6 +103,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         "t.ready_ns - coalesce(f.crowded_ready_ns, 0) AS uncrowded_ns, "
         "w.start_ns, w.end_ns, w.dur_ns, trace.label, "
         "is_windows_source(trace.source) AS is_windows, "
+        "t.cpus = 1 AND t.last_cpu = kernel_bound_cpu(trace.source, t.thread) AS is_bound, "
         # `collect` reads the groups; a recording of perf alone may contain cgroups.
         "is_tracepoint_source(trace.source) "
         "AND trace.trace_id NOT IN (SELECT trace_id FROM machine_setting "
@@ -144,7 +148,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             ),
             advice=(
                 "Check what it waited for (`FROM ready_obstacle`) and which threads ran instead "
-                f"(`FROM worst_waits`); {_CHANGES[row['is_windows']]}"
+                f"(`FROM worst_waits`); {_change(row)}"
             ),
             trace_id=row["trace_id"],
             cost_ns=_excess(row),
@@ -181,6 +185,12 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             )
             + (f"; the longest is {duration(longest)}." if longest is not None else ".")
         )
+
+
+def _change(row: dict[str, Any]) -> str:
+    if row["is_bound"]:
+        return _CHANGE_OF_OTHERS.format(cpu=row["last_cpu"])
+    return _CHANGES[row["is_windows"]]
 
 
 def _of_window(row: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 -- Other threads that ran on reserved logical CPUs: CPUs that the machine isolates, and CPUs to
--- which a worker of the workload or a single thread is pinned. Kernel threads bound to one CPU
--- (named with a slash and its number) reserve no CPU, and count as visitors.
+-- which a worker of the workload or a single thread is pinned. Threads that Linux binds to one CPU
+-- (ksoftirqd/1, kworker/1:2) reserve no CPU, and count as visitors.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -24,7 +24,8 @@ WITH
     JOIN several USING (trace_id)
     JOIN span USING (trace_id)
     JOIN who ON who.utid = affinity.utid
-    WHERE len(cpus) = 1 AND NOT regexp_matches(coalesce(who.thread, ''), '/[0-9]+')
+    JOIN trace ON trace.trace_id = affinity.trace_id
+    WHERE len(cpus) = 1 AND cpus[1] IS DISTINCT FROM kernel_bound_cpu(trace.source, who.thread)
   ),
   kept_for AS MATERIALIZED (
     SELECT owner.trace_id, owner.cpu, owner.utid, who.thread
@@ -142,7 +143,7 @@ SELECT
   -- The visitor, unique in the database.
   visitor.utid,
   -- True if the visitor is a kernel thread bound to this CPU, which cannot be moved.
-  regexp_matches(coalesce(who.thread, ''), '/[0-9]+') AS is_bound,
+  visitor.cpu IS NOT DISTINCT FROM kernel_bound_cpu(trace.source, who.thread) AS is_bound,
   -- Its slices there.
   slices,
   -- Its running time there, ns. (at least; unknown_ns more at most)
@@ -161,4 +162,5 @@ LEFT JOIN cpu_unknown(p_trace_id, p_from_ns, p_to_ns) AS c
   ON c.trace_id = visitor.trace_id AND c.cpu = visitor.cpu
 JOIN kept ON kept.trace_id = visitor.trace_id AND kept.cpu = visitor.cpu
 JOIN who ON who.utid = visitor.utid
+JOIN trace ON trace.trace_id = visitor.trace_id
 ORDER BY visitor.trace_id, visitor.cpu, run_ns DESC, visitor.utid;

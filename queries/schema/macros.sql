@@ -24,6 +24,17 @@ CREATE MACRO is_tracepoint_source(source) AS source IN ('perf', 'trace_cmd', 'pe
 COMMENT ON MACRO is_tracepoint_source IS
   'Whether a value of trace.source means that the rows are tracepoints of Linux, with its numbers for priorities and states.';
 
+CREATE MACRO kernel_bound_cpu(source, name) AS
+  CASE
+    WHEN NOT is_windows_source(source)
+        AND regexp_full_match(name, 'kworker/[0-9]{1,5}:.*|[^/]+/[0-9]{1,5}')
+        -- They invoke the callbacks of that CPU, and may run on any.
+        AND NOT regexp_matches(name, '^rcuo')
+      THEN regexp_extract(name, '/([0-9]+)', 1)::INTEGER
+  END;
+COMMENT ON MACRO kernel_bound_cpu IS
+  'The logical CPU to which Linux binds its own threads of this name, which nobody can change: ksoftirqd/1, kworker/1:2. NULL: none. A program may name a thread like that as well: compare with where it ran, or with its affinity.';
+
 CREATE MACRO nice_weight(nice) AS [
   88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
   9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,

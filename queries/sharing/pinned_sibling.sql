@@ -11,13 +11,16 @@ WITH
   place AS (
     SELECT trace_id, cpu, any_value(core) AS core FROM topology(p_trace_id) GROUP BY ALL
   ),
-  -- Per-CPU kernel threads are bound by design, not by choice.
+  -- Linux binds its own threads by design, not by choice.
   bound AS MATERIALIZED (
     SELECT one.utid, one.from_ns, one.to_ns, any_value(one.cpus) AS cpus
     FROM (
-      SELECT *, unnest(cpus)::INTEGER AS cpu
-      FROM affinity_spell(p_trace_id)
-      WHERE is_known AND source <> 'kernel_thread'
+      SELECT spell.*, unnest(spell.cpus)::INTEGER AS cpu
+      FROM affinity_spell(p_trace_id) AS spell
+      JOIN who ON who.utid = spell.utid
+      JOIN trace ON trace.trace_id = spell.trace_id
+      WHERE spell.is_known
+        AND spell.cpus IS DISTINCT FROM [kernel_bound_cpu(trace.source, who.thread)]
     ) AS one
     JOIN place ON place.trace_id = one.trace_id AND place.cpu = one.cpu
     GROUP BY one.utid, one.from_ns, one.to_ns

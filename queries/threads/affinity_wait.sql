@@ -1,6 +1,6 @@
 -- Threads that were ready while their allowed CPUs were busy and a CPU outside their affinity was
 -- idle: what a wider affinity could have saved, whatever the length of the slices. Only threads
--- whose affinity is known at that moment; per-CPU kernel threads (kworker/0:1) are left out.
+-- whose affinity is known at that moment; threads that Linux binds to one CPU (kworker/0:1) are left out.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -36,8 +36,9 @@ SELECT
   waited.outside_idle_ns,
 FROM waited
 JOIN thread ON thread.utid = waited.utid
+JOIN trace ON trace.trace_id = waited.trace_id
 LEFT JOIN process ON process.upid = thread.upid
 LEFT JOIN mask ON mask.utid = waited.utid
 WHERE waited.outside_idle_ns > 0
-  AND NOT coalesce(regexp_full_match(thread.name, '[a-z_]+/[0-9].*'), FALSE)
+  AND mask.cpus IS DISTINCT FROM [kernel_bound_cpu(trace.source, thread.name)]
 ORDER BY waited.trace_id, waited.outside_idle_ns DESC, waited.utid;

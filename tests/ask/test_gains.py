@@ -132,6 +132,13 @@ def test_advice_names_apis_of_the_recorded_system(con: duckdb.DuckDBPyConnection
     try:
         con.execute("UPDATE trace SET source = 'perf'")
         assert "(taskset -p), raise its priority (nice, chrt)" in advice()
+        (found,) = judging.judge_all(Scope(con), only=["thread_summary"]).findings
+        # Then a thread of the kernel, on its own CPU only.
+        con.execute("UPDATE sched_slice SET cpu = 3 WHERE utid = ?", [found.utid])
+        con.execute("UPDATE thread SET name = 'kworker/3:1' WHERE utid = ?", [found.utid])
+        judged = judging.judge_all(Scope(con), only=["thread_summary"]).findings
+        (given,) = [one.advice for one in judged if one.utid == found.utid]
+        assert "the kernel binds it to CPU 3, so keep those off that CPU" in given
     finally:
         con.execute("ROLLBACK")
 

@@ -95,6 +95,13 @@ def test_gain_is_of_throughput_and_decides_severity(con: duckdb.DuckDBPyConnecti
     ]
 
 
+def test_affinity_that_the_kernel_set_is_no_fix(con: duckdb.DuckDBPyConnection) -> None:
+    utid = drawn(con).utid("web/W")
+    con.execute("UPDATE thread SET name = 'kworker/0:1' WHERE utid = ?", [utid])
+    (made,), _ = gains.weighed(Scope(con, process="web"), [finding(utid=utid)])
+    assert made.no_gain_reason == gains.NO_CHANGE
+
+
 def test_finding_about_another_process_keeps_its_cost(con: duckdb.DuckDBPyConnection) -> None:
     given = finding(utid=drawn(con).utid("job/J"), severity="critical")
     (made,), _ = gains.weighed(Scope(con, process="web"), [given])

@@ -89,6 +89,13 @@ def test_affinity_by_design_and_short_idle_times_are_not_reported(
     assert outcome(trace.con, "ready_obstacle").conclusion == "clean"
 
 
+def test_program_that_names_a_thread_like_the_kernel_is_reported(trace: DrawnTrace) -> None:
+    # The kernel would have bound them to CPU 2.
+    trace.con.execute("UPDATE thread SET name = 'pool/2' WHERE NOT is_idle")
+    rows = trace.con.execute("SELECT thread, cpus FROM affinity_wait").fetchall()
+    assert rows == [("pool/2", [1]), ("pool/2", [1])]
+
+
 def test_workload_pinned_by_its_plan_is_not_reported(trace: DrawnTrace) -> None:
     for number, name in enumerate(("game/A", "game/B")):
         trace.add("run_worker", worker=number, utid=trace.utid(name), tid=number, cpu=1,

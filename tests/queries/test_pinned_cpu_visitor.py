@@ -52,6 +52,15 @@ def test_lists_other_threads_on_a_pinned_cpu(trace: DrawnTrace) -> None:
     ]
 
 
+def test_pinned_thread_with_another_number_in_its_name_is_an_owner(trace: DrawnTrace) -> None:
+    trace.con.execute("UPDATE thread SET name = 'stage/2' WHERE name = 'A'")
+    trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="snapshot")
+    assert [(row[2], row[3]) for row in _rows(trace.con)] == [
+        (["stage/2"], "V"),
+        (["stage/2"], "ksoftirqd/0"),
+    ]
+
+
 def test_window_clips_slices_and_delays(trace: DrawnTrace) -> None:
     trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="pin")
     rows = _rows(trace.con, "pinned_cpu_visitor(p_from_ns := 300, p_to_ns := 500)")

@@ -57,6 +57,12 @@ def test_thread_that_may_leave_the_core_is_not_bound(con: duckdb.DuckDBPyConnect
     assert concluded(con, "pinned_sibling").conclusion == "clean"
 
 
+def test_thread_that_the_kernel_binds_is_left_out(con: duckdb.DuckDBPyConnection) -> None:
+    # As `collect` reads it, and nobody could move it to another core.
+    con.execute("UPDATE thread SET name = 'ksoftirqd/0' WHERE name = 'A'")
+    assert con.execute("FROM pinned_sibling").fetchall() == []
+
+
 def test_counts_only_time_while_both_are_bound(con: duckdb.DuckDBPyConnection) -> None:
     # A may leave from 20 on; B is bound to CPU 1 from 14 on, which is the same core.
     con.execute(

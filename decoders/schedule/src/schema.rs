@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 /// Version of these tables and of the views on them: `trace.schema_version`.
-pub const VERSION: i32 = 8;
+pub const VERSION: i32 = 9;
 
 const SOURCES: [&str; 5] = [
     include_str!("../../../queries/schema/base.sql"),

@@ -40,6 +40,21 @@ _BY_SECOND = {"thread_state", "cpu_state"}
 _PLACE = ("trace_id", "cpu", "seq")
 _CORRECTED = {"wakeup": ("effective", "target_cpu"), "context_switch": ("next_utid",)}
 
+# Names say to which CPU Linux binds its own threads; where one ran says that it is one of them.
+_KERNEL_BOUND = """
+INSERT INTO affinity
+SELECT bound.trace_id, bound.utid, NULL, [bound.cpu], 'kernel_thread'
+FROM (
+  SELECT thread.trace_id, thread.utid, kernel_bound_cpu(trace.source, thread.name) AS cpu
+  FROM thread
+  JOIN trace ON trace.trace_id = thread.trace_id
+  WHERE thread.trace_id = $trace_id AND NOT thread.is_idle
+) AS bound
+WHERE bound.cpu IS NOT NULL
+  AND bound.utid NOT IN (SELECT utid FROM affinity WHERE trace_id = $trace_id)
+  AND NOT EXISTS (FROM sched_slice AS s WHERE s.utid = bound.utid AND s.cpu <> bound.cpu)
+"""
+
 # Parts of the time of loading, so that the time left is right: reading the recordings, then their
 # interval tables; summaries take the rest.
 _READ_SHARE = 0.65
@@ -234,18 +249,7 @@ def _load_traced(
         "WHERE first.trace_id = $trace_id AND first.utid = affinity.utid)",
         {"trace_id": trace_id},
     )
-    # Linux pins its per-CPU threads; their names end in the CPU's number.
-    con.execute(
-        r"""
-        INSERT INTO affinity
-        SELECT trace_id, utid, NULL, [regexp_extract(name, '/(\d+)$', 1)::INTEGER], 'kernel_thread'
-        FROM thread
-        WHERE trace_id = ? AND NOT is_idle AND regexp_full_match(name, '[^/]+/\d{1,5}')
-          AND utid NOT IN (SELECT utid FROM affinity WHERE trace_id = ?)
-          AND NOT (SELECT is_windows_source(source) FROM trace WHERE trace_id = ?)
-        """,
-        [trace_id, trace_id, trace_id],
-    )
+    con.execute(_KERNEL_BOUND, {"trace_id": trace_id})
 
 
 def _correct(con: duckdb.DuckDBPyConnection, table: str) -> None:

@@ -48,7 +48,8 @@ def texts_of(recorded: Recorded, main: int, kind: str, utid: int | None) -> list
     texts: list[str] = []
     thread = recorded.programs.get(utid) if utid is not None else None
     if thread is not None and _nameable(thread):
-        if kind in _AFFINITY and thread.affinity_known and len(thread.affinity) < every:
+        narrow = thread.affinity_known and len(thread.affinity) < every and not thread.bound
+        if kind in _AFFINITY and narrow:
             texts.append(f"affinity {_named(thread)}=any")
         if recorded.linux is not None:
             if kind in _PRIORITY and thread.priority > presenter.priority >= FAIR:

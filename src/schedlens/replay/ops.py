@@ -35,6 +35,8 @@ class Program:
     ideal: int | None
     eco: bool = False
     affinity_known: bool = True
+    bound: bool = False
+    """Whether the kernel binds it to its CPU, so that nobody can widen its affinity."""
     ops: list[Op] = field(default_factory=list)
     running_ns: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Recorded, by core type."""

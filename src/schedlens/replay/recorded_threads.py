@@ -78,9 +78,13 @@ def read(
             place.get(ideal.get(utid, -1)),
             utid in eco,
             utid in affinity,
+            bound is not None and affinity.get(utid) == [place.get(bound)],
         )
-        for utid, tid, name, upid, priority in rows(
-            "SELECT utid, tid, name, upid, base_priority FROM thread", " AND NOT is_idle", "utid"
+        for utid, tid, name, upid, priority, bound in rows(
+            "SELECT utid, tid, name, upid, base_priority, kernel_bound_cpu("
+            "(SELECT source FROM trace WHERE trace.trace_id = thread.trace_id), name) FROM thread",
+            " AND NOT is_idle",
+            "utid",
         )
     }
 
