@@ -15,6 +15,7 @@ import sys
 import termios
 from pathlib import Path
 
+import duckdb
 import pytest
 from conftest import BIN, command
 from fixture_files import fixture
@@ -70,7 +71,20 @@ def test_values_that_csv_cannot_have_are_one_line(session: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("schedlens: --csv cannot print this result (")
     assert done.stderr.count("\n") == 1
-    assert command("schedlens", *words[:3], "SELECT INTERVAL 3 DAY AS one").stdout
+
+
+@pytest.mark.parametrize("option", ["--csv", "--json"])
+def test_intervals_are_printed_as_a_shell_prints_them(session: Path, option: str) -> None:
+    values = [
+        "INTERVAL 3 DAY", "INTERVAL 14 MONTHS - INTERVAL 1 HOUR", "INTERVAL 0 DAY",
+        "-INTERVAL 13 MONTHS", "INTERVAL 90061500 MILLISECONDS",
+    ]  # fmt: skip
+    rows = " UNION ALL ".join(f"SELECT {value} AS one" for value in values)
+    printed = command("schedlens", "sql", option, str(session), rows).stdout.splitlines()
+    found = printed[1:] if option == "--csv" else [json.loads(line)["one"] for line in printed]
+    with duckdb.connect() as con:
+        expected = con.execute(f"SELECT one::VARCHAR FROM ({rows})").fetchall()
+    assert [(text.strip('"'),) for text in found] == expected
 
 
 def in_terminal(columns: int, *words: str) -> list[str]:

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -74,14 +73,38 @@ def sql(
 
 
 def _with_printed_times(table: pa.Table) -> pa.Table:
-    """The table with texts for times in ns, which Python's own type for times cannot hold."""
+    """The table with texts for times in ns, which Python's own type for times cannot hold, and for
+    intervals, in the form of a DuckDB shell."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             texts = table.column(place).cast(pa.timestamp("ns")).cast(pa.string())
-            table = table.set_column(place, field.name, texts)
+        elif pa.types.is_interval(field.type):
+            values = table.column(place).to_pylist()
+            texts = pa.array(
+                [None if value is None else _interval(*value) for value in values], pa.string()
+            )
+        else:
+            continue
+        table = table.set_column(place, field.name, texts)
     return table
+
+
+def _interval(months: int, days: int, nanoseconds: int) -> str:
+    """`1 year 2 months 3 days 04:05:06.7`."""
+    years = int(months / 12)
+    counted = ((years, "year"), (months - 12 * years, "month"), (days, "day"))
+    parts = [
+        f"{number} {unit}" + ("" if abs(number) == 1 else "s") for number, unit in counted if number
+    ]
+    if nanoseconds or not parts:
+        seconds, left = divmod(abs(nanoseconds), 1_000_000_000)
+        fraction = f".{left:09}".rstrip("0") if left else ""
+        sign = "-" if nanoseconds < 0 else ""
+        hours, minutes = seconds // 3600, seconds // 60 % 60
+        parts.append(f"{sign}{hours:02}:{minutes:02}:{seconds % 60:02}{fraction}")
+    return " ".join(parts)
 
 
 def statement(query: tuple[str, ...]) -> str:
@@ -105,16 +128,14 @@ def statement(query: tuple[str, ...]) -> str:
 
 
 def _with_flat_columns(table: pa.Table) -> pa.Table:
-    """The table with JSON for lists, structs and maps, and texts for intervals: CSV has neither."""
+    """The table with JSON for lists, structs and maps, which CSV does not have."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):
-        is_nested = pa.types.is_nested(field.type)
-        if not is_nested and not pa.types.is_interval(field.type):
+        if not pa.types.is_nested(field.type):
             continue
-        printed = partial(json.dumps, default=str) if is_nested else str
         values = table.column(place).to_pylist()
-        texts = [None if value is None else printed(value) for value in values]
+        texts = [None if value is None else json.dumps(value, default=str) for value in values]
         table = table.set_column(place, field.name, pa.array(texts, pa.string()))
     return table
 
