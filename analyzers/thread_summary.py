@@ -95,9 +95,10 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     held = scope.call("ready_obstacle", process=scope.process)
     judged = scope.rows(
         "SELECT t.* EXCLUDE (ready_max_ns), longest_ns AS ready_max_ns, "
-        "greatest(coalesce(f.fair_ready_ns, 0), coalesce(o.throttled_ns, 0)) "
+        # If nothing shows what is fair, all may be that is spent while there are too few CPUs.
+        "greatest(coalesce(f.fair_ready_ns, f.crowded_ready_ns, 0), coalesce(o.throttled_ns, 0)) "
         "+ coalesce(o.idle_exit_ns, 0) + coalesce(d.doubt_ns, 0) AS fair_ns, "
-        "coalesce(f.fair_ready_ns, 0) > 0 AS is_crowded, "
+        "coalesce(f.fair_ready_ns, f.crowded_ready_ns, 0) > 0 AS is_crowded, "
         "coalesce(o.throttled_ns, 0) > 0 AS is_throttled, "
         "coalesce(o.idle_exit_ns, 0) > 0 AS is_woken, "
         "t.ready_ns - coalesce(f.crowded_ready_ns, 0) AS uncrowded_ns, "

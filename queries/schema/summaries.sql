@@ -6,11 +6,11 @@ CREATE TABLE fair_share_sum (
   start_ns BIGINT NOT NULL,        -- Start of the window.
   end_ns BIGINT NOT NULL,          -- End of the window.
   utid BIGINT NOT NULL,            -- Thread.
-  weight INTEGER NOT NULL,         -- Its weight among the threads that share.
+  weight INTEGER,                  -- Its weight among the threads that share; NULL: unknown.
   run_ns BIGINT NOT NULL,          -- Running time.
   ready_ns BIGINT NOT NULL,        -- Ready time.
   crowded_ready_ns BIGINT NOT NULL, -- Part of ready_ns with more runnable threads than CPUs.
-  fair_ready_ns BIGINT NOT NULL    -- Ready time that fair sharing would cost it.
+  fair_ready_ns BIGINT             -- Ready time that fair sharing would cost it; NULL: unknown.
 );
 
 -- Pools of at least 3 threads.

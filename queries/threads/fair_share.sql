@@ -3,7 +3,8 @@
 -- (share_weight), one at most; what it cannot use is shared by the others. On Linux, groups of
 -- threads (sharing_group) share in this way first, each with at most as many CPUs as it has runnable
 -- threads. Real-time and deadline threads of Linux take one CPU each before the others share, and
--- are left out.
+-- are left out. Nothing is fair or unfair for a thread whose priority was never recorded: it may be
+-- one of them.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -186,12 +187,13 @@ WITH RECURSIVE
   spent AS (
     SELECT
       part.utid,
-      any_value(part.weight)::INTEGER AS weight,
+      CASE WHEN NOT bool_or(part.is_unclear) THEN any_value(part.weight)::INTEGER END AS weight,
       coalesce(sum(to_ns - from_ns) FILTER (WHERE NOT is_ready), 0)::BIGINT AS run_ns,
       coalesce(sum(to_ns - from_ns) FILTER (WHERE is_ready), 0)::BIGINT AS ready_ns,
       coalesce(sum(b.crowded_ns - a.crowded_ns) FILTER (WHERE is_ready), 0)::BIGINT
         AS crowded_ready_ns,
-      round(sum(b.fair_ns - a.fair_ns))::BIGINT AS fair_ready_ns,
+      CASE WHEN NOT bool_or(part.is_unclear) THEN round(sum(b.fair_ns - a.fair_ns))::BIGINT END
+        AS fair_ready_ns,
     FROM part
     JOIN owed AS a
       ON a.trace_id = part.trace_id AND a.node = part.node AND a.weight = part.weight
@@ -199,7 +201,6 @@ WITH RECURSIVE
     JOIN owed AS b
       ON b.trace_id = part.trace_id AND b.node = part.node AND b.weight = part.weight
       AND b.ts = part.to_ns
-    WHERE NOT part.is_unclear
     GROUP BY part.utid
     UNION ALL BY NAME
     SELECT * EXCLUDE (trace_id, start_ns, end_ns) FROM summary
@@ -215,7 +216,8 @@ SELECT
   who.tid,
   -- Thread, unique in the database.
   who.utid,
-  -- Its weight: 1024 for nice 0, and wherever threads do not share by weight.
+  -- Its weight: 1024 for nice 0, and wherever threads do not share by weight; null if its priority
+  -- was never recorded.
   spent.weight,
   -- Running time, ns. (at least)
   spent.run_ns,
@@ -223,12 +225,12 @@ SELECT
   spent.ready_ns,
   -- Part of ready_ns during which more threads were runnable than CPUs were online, ns. (at least)
   spent.crowded_ready_ns,
-  -- Ready time that fair sharing would cost it in the same running and ready time, ns.
-  -- (no bounds)
+  -- Ready time that fair sharing would cost it in the same running and ready time, ns; null if its
+  -- weight is. (no bounds)
   spent.fair_ready_ns,
-  -- Ready time beyond that, ns; negative for a thread that got more than its share.
-  -- (no bounds)
+  -- Ready time beyond that, ns; negative for a thread that got more than its share; null if its
+  -- weight is. (no bounds)
   spent.ready_ns - spent.fair_ready_ns AS excess_ready_ns,
 FROM spent
 JOIN who ON who.utid = spent.utid
-ORDER BY who.trace_id, excess_ready_ns DESC, who.utid;
+ORDER BY who.trace_id, excess_ready_ns DESC NULLS LAST, who.utid;

@@ -1,6 +1,6 @@
 -- What the threads of each group that shares the CPUs got in the window, and what was fair
--- (fair_share). Threads in no group are a row of their own; no rows if no group was recorded
--- (sharing_group).
+-- (fair_share). Threads in no group are a row of their own; threads of which nothing shows what is
+-- fair are left out; no rows if no group was recorded (sharing_group).
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -34,5 +34,6 @@ FROM fair_share(p_trace_id, p_from_ns, p_to_ns, p_process) AS f
 JOIN span ON span.trace_id = f.trace_id
 SEMI JOIN member AS known ON known.trace_id = f.trace_id
 LEFT JOIN member AS g ON g.utid = f.utid
+WHERE f.fair_ready_ns IS NOT NULL
 GROUP BY f.trace_id, g.path
 ORDER BY f.trace_id, run_ns DESC, name NULLS LAST;

@@ -83,6 +83,30 @@ def test_weight_of_a_starved_thread_is_that_of_its_waiting(con: duckdb.DuckDBPyC
     assert con.execute("SELECT weight FROM share_weight WHERE weight <> 1024").fetchall() == [(15,)]
 
 
+# B may be a real-time thread, an equal one, or one of nice 19.
+def test_thread_without_a_recorded_priority_is_judged_while_cpus_suffice(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    slices = turns({"A": 120, "B": 120}, {"A": 6, "B": 2}, 10)
+    slices = [replace(one, priority=None) if one.thread == "p/B" else one for one in slices]
+    slices[-2] = replace(slices[-2], end="blocked")
+    # Then B waits for 20 ms while nothing runs.
+    slices.append(Slice("p/B", 0, 110 * MS, MS, ready=20 * MS, wait=10 * MS, priority=None))
+    DrawnTrace(con, slices, ONE, 120 * MS)
+    ask = (
+        "SELECT weight, ready_ns, crowded_ready_ns, fair_ready_ns, excess_ready_ns "
+        "FROM fair_share WHERE thread = 'B'"
+    )
+    rows = [(None, 80 * MS, 60 * MS, None, None)]
+    assert con.execute(ask).fetchall() == rows
+    summaries.build(con)
+    assert con.execute("SELECT count(*) FROM fair_share_sum").fetchall() == [(2,)]
+    assert con.execute(ask).fetchall() == rows
+    (found,) = judged(con, "thread_summary")
+    assert found.cost_ns == 20 * MS
+    assert "20 ms more than fair sharing explains" in plain(found.detail)
+
+
 # The same turns at equal weight: N got 20 of the 40 ms of its share.
 def test_thread_with_half_its_share_is_a_warning(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(con, turns({"A": 120, "N": 120}, {"A": 6, "N": 2}, 10), ONE, 80 * MS)

@@ -28,7 +28,7 @@ class Slice:
     ready: int = 0
     wait: int | None = None
     end: str = "blocked"
-    priority: int = 120
+    priority: int | None = 120
     waker: str | None = None
 
 

@@ -275,8 +275,13 @@ fn shares(mut make: Maker<'_>) {
             continue;
         }
         for row in 0..found.batch.num_rows() {
-            let [run, ready, fair] = ["run_ns", "ready_ns", "fair_ready_ns"]
-                .map(|column| laws::number(&found.batch, column, row).expect(column));
+            let number = |column: &str| laws::number(&found.batch, column, row);
+            let [run, ready, crowded] = ["run_ns", "ready_ns", "crowded_ready_ns"]
+                .map(|column| number(column).expect(column));
+            assert!((0..=ready).contains(&crowded), "crowded {crowded} of {ready}");
+            let fair = number("fair_ready_ns");
+            assert_eq!(fair.is_some(), number("weight").is_some(), "fair without a weight");
+            let fair = fair.unwrap_or_default();
             assert!((0..=run + ready).contains(&fair), "fair {fair} of {run} and {ready}");
         }
     }

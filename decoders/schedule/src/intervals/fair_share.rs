@@ -19,6 +19,8 @@ struct Sharer {
     weight: i32,
     /// Its class in the tree; `None` for one that runs before the others.
     class: Option<usize>,
+    /// Nothing shows whether it shares at all: the others share with it, and what it is owed is
+    /// unknown.
     is_unclear: bool,
 }
 
@@ -35,6 +37,7 @@ struct Open {
 #[derive(Default)]
 struct Spent {
     weight: i32,
+    is_unclear: bool,
     run_ns: i64,
     ready_ns: i64,
     crowded_ready_ns: i64,
@@ -120,11 +123,9 @@ impl Shares {
             let Some(open) = self.open[at].take() else { continue };
             self.free.push(at);
             self.count(open.sharer, -1);
-            let Some(class) = open.sharer.class.filter(|_| !open.sharer.is_unclear) else {
-                continue;
-            };
+            let Some(class) = open.sharer.class else { continue };
             let spent = self.spent.entry(open.utid).or_default();
-            spent.weight = open.sharer.weight;
+            (spent.weight, spent.is_unclear) = (open.sharer.weight, open.sharer.is_unclear);
             spent.fair_ns += self.tree.fair_ns(class) - open.fair_ns;
             if open.is_ready {
                 spent.ready_ns += end_ns - open.from_ns;
@@ -158,16 +159,17 @@ impl Shares {
         self.close_until(i64::MAX);
         let mut table = Table::whole("fair_share_sum")?;
         for (utid, spent) in &self.spent {
+            let is_known = !spent.is_unclear;
             table.push(&[
                 Value::Long(self.window.trace_id),
                 Value::Long(self.window.start_ns),
                 Value::Long(self.window.end_ns),
                 Value::Long(*utid),
-                Value::Int(spent.weight),
+                Value::OptInt(is_known.then_some(spent.weight)),
                 Value::Long(spent.run_ns),
                 Value::Long(spent.ready_ns),
                 Value::Long(spent.crowded_ready_ns),
-                Value::Long(spent.fair_ns.round() as i64),
+                Value::OptLong(is_known.then_some(spent.fair_ns.round() as i64)),
             ]);
         }
         Ok(table.last()?)
