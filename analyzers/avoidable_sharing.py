@@ -71,7 +71,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         else ""
     )
     of_type = (
-        "" if row["same_type_ns"] == row["any_type_ns"]
+        "" if row["same_type_ns"] in (None, row["any_type_ns"])
         else f", {duration(row['same_type_ns'])} of it a core of the same type"
     )  # fmt: skip
     yield Finding(

@@ -62,13 +62,14 @@ def section(view: View) -> Section | Nothing:
     if rows:
         shown = min(len(rows), _MOST_BARS)
         labels = unique(thread_label(row) for row in rows)
+        same_type = [r["same_type_ns"] for r in rows if r["same_type_ns"] is not None]
+        bars = [
+            bar("same core type idle", labels, [ms(ns) for ns in same_type], 1, unit="ms"),
+            bar("any core type idle", labels, [ms(r["any_type_ns"]) for r in rows], 2, unit="ms"),
+        ]
         plot = rows_across(
-            [
-                bar("same core type idle", labels, [ms(r["same_type_ns"]) for r in rows], 1,
-                    unit="ms"),
-                bar("any core type idle", labels, [ms(r["any_type_ns"]) for r in rows], 2,
-                    unit="ms"),
-            ],
+            # The types of cores are known for all threads of a recording or for none.
+            bars if same_type else bars[1:],
             "ms",
             stacked=False,
             sought=[thread_words(row) for row in rows],

@@ -9,6 +9,14 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
+  -- Without the type of each core, nothing shows which ones are of the same.
+  typed AS (
+    SELECT trace_id
+    FROM topology(p_trace_id)
+    WHERE online IS NOT FALSE
+    GROUP BY trace_id
+    HAVING bool_and(core_type IS NOT NULL)
+  ),
   piece AS (
     SELECT
       s.*,
@@ -48,9 +56,9 @@ SELECT
   who.utid,
   -- Running time with an SMT sibling busy, ns. (at least)
   spent.shared_ns,
-  -- Part of shared_ns during which a usable whole core of the same core type was idle, ns.
-  -- (at least)
-  spent.same_type_ns,
+  -- Part of shared_ns during which a usable whole core of the same core type was idle, ns; null if
+  -- the type of a core is unknown. (at least)
+  CASE WHEN typed.trace_id IS NOT NULL THEN spent.same_type_ns END AS same_type_ns,
   -- Part of shared_ns during which a usable whole core of any core type was idle, ns. (at least)
   spent.any_type_ns,
   -- Part of the rest during which a usable soft-parked core was idle, ns. (no bounds)
@@ -61,4 +69,5 @@ SELECT
   spent.affinity_known,
 FROM spent
 JOIN who ON who.utid = spent.utid
+LEFT JOIN typed ON typed.trace_id = who.trace_id
 ORDER BY who.trace_id, spent.any_type_ns DESC, spent.shared_ns DESC, who.utid;

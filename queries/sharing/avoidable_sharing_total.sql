@@ -7,6 +7,14 @@
 -- p_min_idle_ns [100000]: shortest idle period of a core that counts, 0 or 100000.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
+  -- Without the type of each core, nothing shows which ones are of the same.
+  typed AS (
+    SELECT trace_id
+    FROM topology(p_trace_id)
+    WHERE online IS NOT FALSE
+    GROUP BY trace_id
+    HAVING bool_and(core_type IS NOT NULL)
+  ),
   matched AS (
     SELECT
       m.trace_id,
@@ -33,10 +41,10 @@ SELECT
   span.trace_id,
   -- Thread time with an SMT sibling busy, ns. (at least)
   coalesce(threads.shared_ns, 0)::BIGINT AS shared_ns,
-  -- Avoidable by moves to idle cores of the same core type, ns; null for any other p_min_idle_ns.
-  -- (at least)
-  CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.same_type_ns, 0) END
-    AS same_type_ns,
+  -- Avoidable by moves to idle cores of the same core type, ns; null for any other p_min_idle_ns,
+  -- and if the type of a core is unknown. (at least)
+  CASE WHEN p_min_idle_ns IN (0, 100000) AND typed.trace_id IS NOT NULL
+    THEN coalesce(matched.same_type_ns, 0) END AS same_type_ns,
   -- Avoidable by moves to idle cores of any core type, ns; null for any other p_min_idle_ns.
   -- (at least)
   CASE WHEN p_min_idle_ns IN (0, 100000) THEN coalesce(matched.any_type_ns, 0) END AS any_type_ns,
@@ -56,5 +64,6 @@ SELECT
 FROM span
 LEFT JOIN matched ON matched.trace_id = span.trace_id
 LEFT JOIN threads ON threads.trace_id = span.trace_id
+LEFT JOIN typed ON typed.trace_id = span.trace_id
 WHERE EXISTS (FROM core_state AS c WHERE c.trace_id = span.trace_id)
 ORDER BY span.trace_id;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -144,6 +145,20 @@ def test_avoidable_sharing_counts_long_idle_times_of_allowed_cores(least: int, s
     built = least in (0, 100_000)
     expected = (same * c, same * c, same * c, 1) if built else (None, None, 0, None)
     assert total == expected
+
+
+def test_cores_of_unknown_types_are_not_of_the_same() -> None:
+    with answers(replace(AVOIDABLE, types=dict.fromkeys(range(5)))) as con:
+        types = con.execute("SELECT DISTINCT core_type FROM topology").fetchall()
+        found = con.execute(
+            "SELECT tid, same_type_ns, any_type_ns FROM avoidable_sharing ORDER BY tid"
+        ).fetchall()
+        totals = con.execute(
+            "SELECT same_type_ns, any_type_ns FROM avoidable_sharing_total"
+        ).fetchall()
+    assert types == [(None,)]
+    assert found == [(1, None, 4 * CELL), (2, None, 0)]
+    assert totals == [(None, 4 * CELL)]
 
 
 # Thread 2 is ready from cell 2; CPU 1 is idle for 1 cell, then for 3; it runs on CPU 0 at cell 30,
