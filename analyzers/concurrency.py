@@ -129,6 +129,10 @@ ORDER BY crowded_ready_ns DESC, trace_id
 """
 
 
+def _all_cpus(cpus: int) -> str:
+    return {1: "the only CPU was", 2: "both CPUs were"}.get(cpus, f"all {cpus} CPUs were")
+
+
 def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     """The most crowded recording, the most serial one, or a conclusion."""
     rows = [row for row in scope.rows(_BY_TRACE) if row["window_ns"]]
@@ -144,17 +148,17 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             kind="all_cpus_busy",
             severity="critical" if share >= CRITICAL_PCT else "warning",
             title=(
-                f"Threads waited {duration(row['crowded_ready_ns'])} while all {row['cpus']} "
-                "CPUs were busy"
+                f"Threads waited {duration(row['crowded_ready_ns'])} while "
+                f"{_all_cpus(row['cpus'])} busy"
             ),
             detail=(
-                f"{recordings(row['label'], len(crowded) - 1)}all {row['cpus']} CPUs were busy and "
+                f"{recordings(row['label'], len(crowded) - 1)}{_all_cpus(row['cpus'])} busy and "
                 f"threads were ready for {percent(share)} of the window; their ready time adds up "
                 f"to {duration(row['crowded_ready_ns'])}.{_background(scope, row['trace_id'])}"
             ),
             advice=(
-                f"Start no more busy threads than the {row['cpus']} CPUs, or run background work "
-                "at another time: no placement helps while every CPU is busy."
+                f"Start no more busy threads than there are CPUs ({row['cpus']}), or run "
+                "background work at another time: no placement helps while every CPU is busy."
             ),
             trace_id=row["trace_id"],
             cost_ns=row["crowded_ready_ns"],
