@@ -42,14 +42,18 @@ run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
 
 # pip and mypy use one CPU each: what needs only Rust runs meanwhile. Of the four processes that
-# test on two CPUs, one mostly waits for recordings, and others for browsers and commands.
+# test on two CPUs, one mostly waits for recordings, and others for browsers and commands. Fuzzing
+# takes what they leave.
 test:
 	@$(MAKE) --jobs=2 --no-print-directory setup test-packages check-rust
 	@$(MAKE) --jobs=2 --no-print-directory check-python rust-targets rust-tests
 	cargo test --workspace --locked -j2
-	$(BIN)/python tools/fuzz/run.py --seed 1 --runs 100000 --seconds 4
+	@mkdir -p build; \
+	nice -n 19 $(BIN)/python tools/fuzz/run.py --seed 1 --seconds 10 >build/fuzz.log 2>&1 & fuzz=$$!; \
+	trap "kill $$fuzz 2>/dev/null" EXIT; \
 	$(BIN)/python -m pytest -m "not alone and not release" -n 4 --dist loadfile --durations=40; parallel=$$?; \
-	$(BIN)/python -m pytest -m "alone and not release" --durations=20 && exit $$parallel
+	wait $$fuzz; fuzzed=$$?; cat build/fuzz.log; \
+	$(BIN)/python -m pytest -m "alone and not release" --durations=20 && exit $$((parallel | fuzzed))
 
 quick: setup
 	$(BIN)/python -m pytest -m "not alone and not records and not slow" -n 2 --dist loadfile -q

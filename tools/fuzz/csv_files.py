@@ -1,7 +1,8 @@
 """Fuzzes the readers of CSV that Python implements, guided by the lines that they execute.
 
-`python tools/fuzz/csv_files.py SECONDS` prints executions and covered lines as JSON; exit status 1
-and the input if a reader raises anything but its own errors, or returns an impossible frame.
+`python tools/fuzz/csv_files.py SECONDS` runs for so many seconds of a CPU, and prints executions
+and covered lines as JSON; exit status 1 and the input if a reader raises anything but its own
+errors, or returns an impossible frame.
 """
 
 from __future__ import annotations
@@ -120,10 +121,10 @@ def mutated(dice: random.Random, corpus: list[bytes]) -> bytes:
 def main(seconds: float, seed: int, most: float) -> int:
     """Runs for some time, or up to `most` executions. Exit status."""
     dice, corpus, known = random.Random(seed), list(_FIRST), set[tuple[str, int, int]]()
-    executions, end = 0, time.monotonic() + seconds
+    executions, end = 0, time.process_time() + seconds
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "frames.csv"
-        while executions < len(_FIRST) or (executions < most and time.monotonic() < end):
+        while executions < len(_FIRST) or (executions < most and time.process_time() < end):
             first = executions < len(_FIRST)
             content = _FIRST[executions] if first else mutated(dice, corpus)
             coverage = Coverage()

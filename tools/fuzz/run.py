@@ -1,9 +1,10 @@
-"""Builds the fuzz targets and runs each for some time, with coverage as its guide.
+"""Builds the fuzz targets and runs each for some time of a CPU, with coverage as its guide.
 
 The corpora in fixtures/fuzz are the first inputs; new ones go to build/fuzz/corpus, and inputs that
 fail to build/fuzz/failed. Exit status 1: a target failed. With `--seed` a run starts from the
 corpora in fixtures/fuzz alone, keeps no new inputs, and executes the same inputs each time, up to
-`--runs` of them or as many as it has the time for. `--optimized` is for hours: its build takes
+`--runs` of them or as many as it has the time for. Other programs that run meanwhile make it take
+longer, and execute as many inputs. `--optimized` is for hours: its build takes
 longer and executes about twice as many inputs. `--minimize` writes the smallest corpora with the
 same coverage to fixtures/fuzz instead.
 """
@@ -14,9 +15,11 @@ import argparse
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -41,9 +44,10 @@ _MOST_BYTES = 20_000
 # Bytes of a corpus in fixtures/fuzz before it is packed.
 _MOST_CORPUS = 120_000
 # Weighting inputs by the rarity of what they reach takes longer than most inputs themselves. What
-# an input may take at a moment is limited by the program itself (src/memory.rs).
+# an input may take at a moment is limited by the program itself (src/memory.rs). The time is for
+# inputs that never end: next to programs of higher priority, others may take long too.
 _OPTIONS = (
-    f"-max_len={_MOST_BYTES}", "-timeout=20", "-rss_limit_mb=512", "-print_final_stats=1",
+    f"-max_len={_MOST_BYTES}", "-timeout=600", "-rss_limit_mb=512", "-print_final_stats=1",
     "-entropic=0",
 )  # fmt: skip
 # The allocator otherwise returns the memory of each input to the system, and many take as long to
@@ -55,12 +59,14 @@ _KEEPING_MEMORY = ":".join(
 _STATUS = re.compile(
     r"#(\d+)\s+(?:DONE|pulse|REDUCE|NEW|INITED).*? cov: (\d+) ft: (\d+) corp: (\d+)"
 )
+# How often to look at a target's processor time.
+_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a target did: inputs executed, edges covered, features, inputs of the corpus that they
-    need, seconds, and its failure.
+    """What a target did: inputs executed up to its last report, edges covered, features, inputs of
+    the corpus that they need, seconds of a CPU, and its failure.
     """
 
     target: str
@@ -74,7 +80,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a target ends, and the seed of its mutations; None: another one each time."""
+    """When a target ends, in seconds of a CPU and executions, and the seed of its mutations; None:
+    another one each time."""
 
     seconds: float
     runs: int | None = None
@@ -127,7 +134,7 @@ def run(target: str, limits: Limits, program: Path) -> Result:
         return _run_python(limits)
     own, known = BUILD / "corpus" / target, BUILD / "known" / target
     failed = BUILD / "failed" / target
-    options = [f"-max_total_time={max(1, round(limits.seconds))}", f"-artifact_prefix={failed}/"]
+    options = [f"-artifact_prefix={failed}/"]
     if limits.runs is not None:
         options.append(f"-runs={limits.runs}")
     if limits.seed is not None:
@@ -137,15 +144,14 @@ def run(target: str, limits: Limits, program: Path) -> Result:
     for folder in (own, failed):
         folder.mkdir(parents=True, exist_ok=True)
     unpack(target, known)
-    begin = time.monotonic()
-    done = _call(program, target, [*options, *_OPTIONS], [own, known])
+    done, spent = _call(program, target, [*options, *_OPTIONS], [own, known], limits.seconds)
     found = _STATUS.findall(done.stderr)
     executions, edges, features, inputs = map(int, found[-1]) if found else (0, 0, 0, 0)
     failure = None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if _is_reason(line)]
         failure = "\n".join(lines[-6:]) or done.stderr[-500:]
-    return Result(target, executions, edges, features, inputs, time.monotonic() - begin, failure)
+    return Result(target, executions, edges, features, inputs, spent, failure)
 
 
 def _run_python(limits: Limits) -> Result:
@@ -159,7 +165,7 @@ def _run_python(limits: Limits) -> Result:
             command, capture_output=True, text=True, check=False,
             env=os.environ | {"TMPDIR": folder},
         )  # fmt: skip
-    spent = time.monotonic() - begin
+    spent = min(time.monotonic() - begin, limits.seconds)
     if done.returncode:
         return Result(PYTHON_TARGET, 0, 0, 0, 0, spent, done.stderr[-2000:])
     found = json.loads(done.stdout)
@@ -178,15 +184,46 @@ def _folder_in_memory() -> tempfile.TemporaryDirectory[str]:
 
 
 def _call(
-    program: Path, target: str, options: Sequence[str], folders: Sequence[Path]
-) -> subprocess.CompletedProcess[str]:
+    program: Path,
+    target: str,
+    options: Sequence[str],
+    folders: Sequence[Path],
+    seconds: float = math.inf,
+) -> tuple[subprocess.CompletedProcess[str], float]:
+    """Runs a target for so many seconds of a CPU; also returns how many it took."""
+    command = [str(program), *options, *map(str, folders)]
+    is_over, spent = False, 0.0
     with _folder_in_memory() as folder:
-        return subprocess.run(
-            [str(program), *options, *map(str, folders)],
+        running = subprocess.Popen(
+            command,
             env=os.environ | {"SCHEDLENS_FUZZ_TARGET": target, "SCHEDLENS_FUZZ_FOLDER": folder,
                               "RUST_BACKTRACE": "1", "GLIBC_TUNABLES": _KEEPING_MEMORY},
-            capture_output=True, text=True, errors="replace", check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
         )  # fmt: skip
+        with running:
+            while True:
+                try:
+                    out, err = running.communicate(timeout=_LOOK_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    spent = _processor_time(running.pid) or spent
+                if spent >= seconds and not is_over:
+                    is_over = True
+                    # At SIGTERM, libFuzzer prints from its signal handler, and may wait forever for
+                    # a lock that the program has.
+                    running.kill()
+    is_killed = is_over and running.returncode == -signal.SIGKILL
+    code = 0 if is_killed else running.returncode
+    return subprocess.CompletedProcess(command, code, out, err), spent
+
+
+def _processor_time(pid: int) -> float | None:
+    """Seconds for which a process ran so far; None: it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def unpack(target: str, folder: Path) -> None:
@@ -206,7 +243,7 @@ def minimize(target: str, program: Path) -> tuple[int, int]:
     unpack(target, known)
     shutil.rmtree(small, ignore_errors=True)
     small.mkdir(parents=True)
-    done = _call(program, target, ["-merge=1", *_OPTIONS], [small, own, known])
+    done, _ = _call(program, target, ["-merge=1", *_OPTIONS], [small, own, known])
     if done.returncode:
         raise SystemExit(f"{target}: the corpus cannot be minimized\n{done.stderr[-2000:]}")
     # The first inputs remain; of the others, the shortest.
@@ -247,8 +284,8 @@ def main(arguments: Sequence[str]) -> int:
     """Exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     limit = parser.add_mutually_exclusive_group()
-    limit.add_argument("--seconds", type=float, default=10.0, help="for each target")
-    limit.add_argument("--hours", type=float, help="for all targets together")
+    limit.add_argument("--seconds", type=float, default=10.0, help="of a CPU, for each target")
+    limit.add_argument("--hours", type=float, help="of all workers, for all targets together")
     parser.add_argument("--runs", type=int, help="executions of each target at most")
     parser.add_argument("--seed", type=int, help="of the mutations, for the same inputs each time")
     parser.add_argument("--workers", type=int, default=2, help="targets that run at a time")
