@@ -35,6 +35,8 @@ WINDOW_PCT, CRITICAL_WINDOW_PCT = 1.0, 10.0
 NAMED = 3
 
 _FOREIGN = "t.utid NOT IN (SELECT utid FROM workload_thread)"
+# Processes that record, by which nobody's work is delayed.
+_RECORDERS = ("collect", "perf", "trace-cmd", "wpr.exe", "xperf.exe")
 # Threads of a pool differ by a number alone.
 _ALIKE = (
     ", ".join(f"regexp_replace({name}, '[0-9]+', '', 'g')" for name in ("process", "thread"))
@@ -110,7 +112,8 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         "AND trace.trace_id NOT IN (SELECT trace_id FROM machine_setting "
         "WHERE key IN ('autogroup', 'cpu_shares')) "
         "AND trace.trace_id NOT IN (SELECT trace_id FROM thread_cgroup) AS groups_unknown, "
-        "run.workload IS NOT NULL AS beside_workload, "
+        # Next to a workload, and as the recorder, a thread delays nobody's work.
+        f"run.workload IS NOT NULL OR coalesce(t.process IN {_RECORDERS}, FALSE) AS is_aside, "
         "EXISTS (SELECT 1 FROM recorded_kind AS k WHERE k.trace_id = t.trace_id "
         "AND k.kind = 'all_threads' AND NOT k.recorded) AS own_only, "
         "count(*) OVER same - 1 AS others_like_it "
@@ -132,12 +135,12 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         "ORDER BY t.utid IN (SELECT utid FROM command_thread) DESC, "
         "t.ready_ns - fair_ns DESC, t.trace_id, t.utid"
     )
-    worst = [row for row in judged if not row["beside_workload"]][:NAMED]
-    worst += [row for row in judged if row["beside_workload"]][:1]
+    worst = [row for row in judged if not row["is_aside"]][:NAMED]
+    worst += [row for row in judged if row["is_aside"]][:1]
     for row in worst:
         yield Finding(
             kind="long_ready",
-            severity="info" if row["beside_workload"] else _severity(row),
+            severity="info" if row["is_aside"] else _severity(row),
             title=f"Thread waited {duration(_excess(row))} beyond its fair share of CPUs",
             detail=(
                 f"{recordings(row['label'])}"

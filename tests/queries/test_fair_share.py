@@ -281,6 +281,17 @@ def test_findings_of_other_programs_are_info_and_come_last(con: duckdb.DuckDBPyC
     ]  # fmt: skip
 
 
+def test_waits_of_the_recorder_are_info_and_come_last(con: duckdb.DuckDBPyConnection) -> None:
+    slices = [
+        Slice("perf/perf", 0, 60 * MS, MS, ready=50 * MS),
+        Slice("other/O", 1, 60 * MS, MS, ready=30 * MS),
+    ]
+    trace = DrawnTrace(con, slices, TWO, 80 * MS)
+    assert [(f.utid, f.severity) for f in judged(con, "thread_summary")] == [
+        (trace.utid("other/O"), "critical"), (trace.utid("perf/perf"), "info"),
+    ]  # fmt: skip
+
+
 def test_children_belong_to_the_recorded_command(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(
         con,
