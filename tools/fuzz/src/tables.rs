@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::FileWriter;
@@ -49,6 +49,24 @@ fn manifest(rows: &BTreeMap<&'static str, usize>, (first, last): (i64, i64), sou
     )
 }
 
+/// Makes a folder contain these files and no others. Those that the last input had are kept: most
+/// inputs change few of them.
+fn write(folder: &Path, files: Vec<(String, Vec<u8>)>) {
+    static LAST: Mutex<BTreeMap<String, Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_empty() {
+        fs::create_dir_all(folder).expect("a folder");
+    }
+    let files = BTreeMap::from_iter(files);
+    for name in last.keys().filter(|name| !files.contains_key(*name)) {
+        fs::remove_file(folder.join(name)).expect("a file of the last input");
+    }
+    for (name, content) in files.iter().filter(|(name, content)| last.get(*name) != Some(content)) {
+        fs::write(folder.join(name), content).expect("a file");
+    }
+    *last = files;
+}
+
 /// Writes a folder, damages one of its files, and reads it.
 ///
 /// The reader catches panics of arrow-ipc and refuses the file.
@@ -84,12 +102,7 @@ fn read_damaged(data: &[u8]) {
         }
     }
     let folder = home();
-    // Left by the last input.
-    let _ = fs::remove_dir_all(folder);
-    fs::create_dir_all(folder).expect("a folder");
-    for (name, content) in &files {
-        fs::write(folder.join(name), content).expect("a file");
-    }
+    write(folder, files);
     // What is wrong is refused with one error; what is read keeps the laws.
     if let Ok(found) = Folder::open(folder) {
         let refused = loaded::check_folder(&found);
