@@ -26,7 +26,7 @@ WITH
   ),
   place AS (FROM topology(p_trace_id)),
   -- The first wakeup of a thread alone says nothing about its waits.
-  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE kind <> 'wakeup_new'),
+  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE ends_wait(kind)),
   piece AS (
     SELECT
       t.trace_id,

@@ -114,7 +114,7 @@ WITH
     SELECT trace_id, 'states' FROM context_switch
     WHERE prev_state IS NOT NULL OR prev_wait_reason IS NOT NULL GROUP BY trace_id
     UNION ALL
-    SELECT trace_id, 'wakeups' FROM wakeup WHERE kind <> 'wakeup_new' GROUP BY trace_id
+    SELECT trace_id, 'wakeups' FROM wakeup WHERE ends_wait(kind) GROUP BY trace_id
     UNION ALL
     SELECT trace_id, 'priorities' FROM sched_slice
     WHERE NOT is_idle AND priority IS NOT NULL GROUP BY trace_id

@@ -35,6 +35,10 @@ CREATE MACRO kernel_bound_cpu(source, name) AS
 COMMENT ON MACRO kernel_bound_cpu IS
   'The logical CPU to which Linux binds its own threads of this name, which nobody can change: ksoftirqd/1, kworker/1:2. NULL: none. A program may name a thread like that as well: compare with where it ran, or with its affinity.';
 
+CREATE MACRO ends_wait(kind) AS kind <> 'wakeup_new';
+COMMENT ON MACRO ends_wait IS
+  'Whether a wakeup of this kind ends a wait, as all do but the first one of a new thread.';
+
 CREATE MACRO nice_weight(nice) AS [
   88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916,
   9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277,

@@ -11,7 +11,7 @@ WITH
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
   -- The first wakeup of a thread alone says nothing about its waits.
-  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE kind <> 'wakeup_new'),
+  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE ends_wait(kind)),
   -- Summed by word first: a comparison of each row with each word takes longer.
   spent AS (
     SELECT

@@ -18,7 +18,7 @@ WITH
     GROUP BY trace_id
   ),
   -- The first wakeup of a thread alone says nothing about its waits.
-  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE kind <> 'wakeup_new'),
+  woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE ends_wait(kind)),
   spent AS (
     SELECT
       trace_id,

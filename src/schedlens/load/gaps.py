@@ -151,7 +151,7 @@ WITH
     SELECT
       first_ns,
       is_windows_source(source) AS is_etw,
-      EXISTS (FROM wakeup WHERE trace_id = $trace_id AND kind <> 'wakeup_new') AS has_wakeups,
+      EXISTS (FROM wakeup WHERE trace_id = $trace_id AND ends_wait(kind)) AS has_wakeups,
       EXISTS (FROM context_switch WHERE trace_id = $trace_id) AS has_switches,
       (SELECT coalesce(yes, false) FROM wakeups_complete) AS wakeups_complete,
     FROM trace

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-# The first wakeup of a thread says nothing about waits.
 _HAS_WAKEUPS = """
-SELECT EXISTS (FROM wakeup WHERE trace_id = $trace_id AND kind <> 'wakeup_new')
+SELECT EXISTS (FROM wakeup WHERE trace_id = $trace_id AND ends_wait(kind))
 """
 
 _UNWOKEN = """
