@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from schedlens.ask import unknown_priorities
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean
 from schedlens.output.wording import count, duration, percent, recordings, thread_name
 
@@ -92,7 +93,10 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     starved = list(_starved(scope))
     yield from starved
     if not found and not starved:
-        yield clean("No lower priority ran while a higher one was ready, and no priority starved.")
+        yield clean(
+            "No lower priority ran while a higher one was ready, and no priority starved."
+            + unknown_priorities.note(scope)
+        )
 
 
 def _in_the_way(scope: Scope, rows: list[dict[str, Any]], kind: _Kind) -> Finding:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from schedlens.ask import unknown_priorities
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, Severity, clean
 from schedlens.output.wording import and_more, count, duration, percent, recordings, thread_name
 
@@ -178,7 +179,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
     if not hogs and not misses:
         yield clean(
             f"No real-time thread ran for {duration(RAN_NS)} at a time, and no deadline thread ran "
-            "out of runtime."
+            f"out of runtime.{unknown_priorities.note(scope)}"
         )
 
 

@@ -131,6 +131,20 @@ def test_absence_of_problems_is_limited_to_what_was_recorded(trace: DrawnTrace) 
     assert reasons()["priority_order"] == seen["priority_order"] + unseen
 
 
+def test_absence_of_problems_is_limited_to_known_priorities(trace: DrawnTrace) -> None:
+    def reasons() -> list[str]:
+        judged = judge_all(Scope(trace.con), ["priority_order", "real_time"])
+        return [said.reason for said in judged.outcomes]
+
+    seen = reasons()
+    # Half of the running time.
+    trace.con.execute("UPDATE sched_slice SET priority = NULL WHERE cpu = 1")
+    unseen = (
+        " 50\u00a0% of the running time has no recorded priority: problems there would not show."
+    )
+    assert reasons() == [reason + unseen for reason in seen]
+
+
 def test_absence_of_problems_in_several_recordings_counts_the_incomplete() -> None:
     assert unjudged([], 3) == ""
     said = unjudged([2.0, 50.0], 3)
