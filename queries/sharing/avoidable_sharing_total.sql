@@ -7,14 +7,6 @@
 -- p_min_idle_ns [100000]: shortest idle period of a core that counts, 0 or 100000.
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
-  -- Without the type of each core, nothing shows which ones are of the same.
-  typed AS (
-    SELECT trace_id
-    FROM topology(p_trace_id)
-    WHERE online IS NOT FALSE
-    GROUP BY trace_id
-    HAVING bool_and(core_type IS NOT NULL)
-  ),
   matched AS (
     SELECT
       m.trace_id,
@@ -33,6 +25,7 @@ WITH
       sum(any_type_ns)::BIGINT AS any_type_ns,
       sum(soft_parked_ns)::BIGINT AS soft_parked_ns,
       bool_and(affinity_known) AS affinity_known,
+      bool_and(same_type_ns IS NOT NULL) AS types_known,
     FROM avoidable_sharing(p_trace_id, p_from_ns, p_to_ns, NULL, p_min_idle_ns)
     GROUP BY trace_id
   )
@@ -42,8 +35,8 @@ SELECT
   -- Thread time with an SMT sibling busy, ns. (at least)
   coalesce(threads.shared_ns, 0)::BIGINT AS shared_ns,
   -- Avoidable by moves to idle cores of the same core type, ns; null for any other p_min_idle_ns,
-  -- and if the type of a core is unknown. (at least)
-  CASE WHEN p_min_idle_ns IN (0, 100000) AND typed.trace_id IS NOT NULL
+  -- and if threads shared a core and the type of a core is unknown. (at least)
+  CASE WHEN p_min_idle_ns IN (0, 100000) AND coalesce(threads.types_known, TRUE)
     THEN coalesce(matched.same_type_ns, 0) END AS same_type_ns,
   -- Avoidable by moves to idle cores of any core type, ns; null for any other p_min_idle_ns.
   -- (at least)
@@ -64,6 +57,5 @@ SELECT
 FROM span
 LEFT JOIN matched ON matched.trace_id = span.trace_id
 LEFT JOIN threads ON threads.trace_id = span.trace_id
-LEFT JOIN typed ON typed.trace_id = span.trace_id
 WHERE EXISTS (FROM core_state AS c WHERE c.trace_id = span.trace_id)
 ORDER BY span.trace_id;

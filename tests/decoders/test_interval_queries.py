@@ -156,7 +156,13 @@ def test_cores_of_unknown_types_are_not_of_the_same() -> None:
         totals = con.execute(
             "SELECT same_type_ns, any_type_ns FROM avoidable_sharing_total"
         ).fetchall()
+        # Where no thread shared a core, no core of any type could have helped.
+        con.execute("UPDATE sharing_slice SET dur = least(dur, 9 * ? - ts)", [CELL])
+        unshared = con.execute(
+            f"SELECT shared_ns, same_type_ns FROM avoidable_sharing_total(p_from_ns := {9 * CELL})"
+        ).fetchall()
     assert types == [(None,)]
+    assert unshared == [(0, 0)]
     assert found == [(1, None, 4 * CELL), (2, None, 0)]
     assert totals == [(None, 4 * CELL)]
 
