@@ -35,7 +35,7 @@ WINDOW_PCT, CRITICAL_WINDOW_PCT = 1.0, 10.0
 NAMED = 3
 
 _FOREIGN = "t.utid NOT IN (SELECT utid FROM workload_thread)"
-# Processes that record, by which nobody's work is delayed.
+# Programs that record: no work waits for them.
 _RECORDERS = ("collect", "perf", "trace-cmd", "wpr.exe", "xperf.exe")
 # Threads of a pool differ by a number alone.
 _ALIKE = (
@@ -85,7 +85,7 @@ _CHANGES = {
     False: "widen its affinity (taskset -p), raise its priority (nice, chrt), or raise the "
     "cpu.weight of its cgroup.",
 }
-_CHANGE_OF_OTHERS = (
+_CHANGE_IF_BOUND = (
     "the kernel binds it to CPU {cpu}, so keep those off that CPU (taskset -p, cpuset.cpus)."
 )
 
@@ -112,7 +112,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         "AND trace.trace_id NOT IN (SELECT trace_id FROM machine_setting "
         "WHERE key IN ('autogroup', 'cpu_shares')) "
         "AND trace.trace_id NOT IN (SELECT trace_id FROM thread_cgroup) AS groups_unknown, "
-        # Next to a workload, and as the recorder, a thread delays nobody's work.
+        # No work that is looked at waits for threads next to a workload, or for the recorder.
         f"run.workload IS NOT NULL OR coalesce(t.process IN {_RECORDERS}, FALSE) AS is_aside, "
         "EXISTS (SELECT 1 FROM recorded_kind AS k WHERE k.trace_id = t.trace_id "
         "AND k.kind = 'all_threads' AND NOT k.recorded) AS own_only, "
@@ -192,8 +192,9 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
 
 
 def _change(row: dict[str, Any]) -> str:
+    """What to change so that the thread waits less."""
     if row["is_bound"]:
-        return _CHANGE_OF_OTHERS.format(cpu=row["last_cpu"])
+        return _CHANGE_IF_BOUND.format(cpu=row["last_cpu"])
     return _CHANGES[row["is_windows"]]
 
 

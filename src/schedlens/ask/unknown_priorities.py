@@ -1,4 +1,4 @@
-"""How much of the running time no analyzer of priorities can judge."""
+"""How much of the running time has no recorded priority, so that no analyzer can judge it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from schedlens.output.wording import percent
 # Less is no news.
 _LEAST_PCT = 0.1
 
-# A switch that only PERF_RECORD_SWITCH recorded shows no priority.
+# Where switches show priorities, one that only PERF_RECORD_SWITCH recorded does not.
 _UNKNOWN = """
 SELECT
   100.0 * sum(s.ns) FILTER (WHERE s.priority IS NULL) / nullif(sum(s.ns), 0) AS pct
