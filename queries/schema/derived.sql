@@ -17,26 +17,26 @@ CREATE TABLE sched_slice (
   right_censored BOOLEAN NOT NULL USING COMPRESSION RLE -- The end was not seen.
 );
 
-CREATE TABLE thread_state (
+-- What threads do that the slices do not show: thread_state has all.
+CREATE TABLE thread_state_other (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   utid BIGINT NOT NULL,            -- Thread; idle threads have no rows.
   ts BIGINT NOT NULL,              -- Start.
   dur BIGINT NOT NULL,             -- Length.
-  state VARCHAR NOT NULL,          -- running, ready, waiting, new or unknown.
-  cpu INTEGER,                     -- Where it runs; for ready: the CPU it was sent to, if recorded.
+  state VARCHAR NOT NULL,          -- waiting, new or unknown; ready where no slice has its ready_ns.
   reason VARCHAR,                  -- Wait reason or Linux state of a waiting thread.
   waker_utid BIGINT,               -- Waker, if a wakeup started this ready state.
   left_censored BOOLEAN NOT NULL USING COMPRESSION RLE, -- The start was not seen.
   right_censored BOOLEAN NOT NULL USING COMPRESSION RLE -- The end was not seen.
 );
 
-CREATE TABLE cpu_state (
+-- States of CPUs on which no thread runs: cpu_state has all.
+CREATE TABLE cpu_state_other (
   trace_id BIGINT NOT NULL USING COMPRESSION RLE, -- Recording.
   cpu INTEGER NOT NULL,            -- Logical CPU.
   ts BIGINT NOT NULL,              -- Start.
   dur BIGINT NOT NULL,             -- Length.
-  state VARCHAR NOT NULL,          -- thread, interrupt, idle, unknown or offline.
-  utid BIGINT                      -- Thread; NULL unless the state is thread.
+  state VARCHAR NOT NULL           -- interrupt, idle, unknown or offline.
 );
 
 CREATE TABLE counter_delta (

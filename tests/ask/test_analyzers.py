@@ -8,6 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import judged, outcome, plain
+from stored_states import store
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
@@ -171,6 +172,7 @@ def test_reports_thread_that_delays_a_pinned_thread(con: duckdb.DuckDBPyConnecti
 
 def test_reports_loss_recovered_switches_and_problems(con: duckdb.DuckDBPyConnection) -> None:
     trace = DrawnTrace(con, [Slice("game/A", 0, 0, 50 * MS)], SIBLINGS, 100 * MS)
+    store(con)
     con.execute(
         f"UPDATE cpu_state SET state = 'unknown' WHERE cpu = 0 AND ts = {50 * MS};"
         "UPDATE context_switch SET source = 'switch_event' WHERE cpu = 0 AND seq = 0"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
+from stored_states import store
 
 from schedlens.ask.findings import Finding, Metric, Scope
 from schedlens.ask.judging import judge_all
@@ -84,6 +85,7 @@ def test_gap_without_known_ends_bounds_every_finding(trace: DrawnTrace) -> None:
 
 
 def test_unknown_time_of_a_thread_bounds_only_its_findings(trace: DrawnTrace) -> None:
+    store(trace.con)
     trace.con.execute(
         "UPDATE thread_state SET state = 'unknown' WHERE state = 'waiting' AND utid = ?",
         [trace.utid("p/B")],
@@ -95,6 +97,7 @@ def test_unknown_time_of_a_thread_bounds_only_its_findings(trace: DrawnTrace) ->
 
 
 def test_unknown_time_of_a_cpu_bounds_running_time(trace: DrawnTrace) -> None:
+    store(trace.con)
     trace.con.execute("UPDATE cpu_state SET state = 'unknown' WHERE cpu = 1 AND ts > 0")
     assert said(trace, "running") == LEAST
 
@@ -125,6 +128,7 @@ def test_absence_of_problems_is_limited_to_what_was_recorded(trace: DrawnTrace) 
 
     seen = reasons()
     assert "unknown" not in seen["priority_order"]
+    store(trace.con)
     trace.con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 1")
     trace.add("loss", cpu=1, start_ns=None, end_ns=None, signalled_by="not_recorded")
     unseen = " 50\u00a0% of the CPU time is unknown: problems there would not show."

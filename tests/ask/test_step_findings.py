@@ -8,6 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, add, drawn_database
 from judged import judged, outcome, plain
+from stored_states import store
 
 pytestmark = pytest.mark.slow
 
@@ -149,6 +150,7 @@ def test_reports_misleading_cpu_usage(con: duckdb.DuckDBPyConnection) -> None:
                       system_ns=0, irq_ns=0, softirq_ns=0, idle_ns=100 * (factor - busy),
                       steal_ns=0)  # fmt: skip
     # CPUs 0 and 2 are busy in the trace as well.
+    store(con)
     con.execute("UPDATE cpu_state SET state = 'interrupt' WHERE cpu IN (0, 2)")
     # Reported 50 %, work between 50 (Y = 2) and 100 % (Y = 1): not conclusive.
     assert outcome(con, "reported_vs_real").conclusion == "clean"

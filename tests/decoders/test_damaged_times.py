@@ -281,7 +281,7 @@ def test_unordered_records_are_sorted_and_duplicates_dropped(
 ) -> None:
     file = _drawn(tmp_path)
     whole, tables = decoded(tmp_path / "whole.perf.data"), _with(file, plan, tmp_path)
-    for table in ("context_switch", "sched_slice", "thread_state", "cpu_state"):
+    for table in ("context_switch", "sched_slice", "thread_state_other", "cpu_state_other"):
         mine, other = (sorted(map(str, _rows(found, table))) for found in (tables, whole))
         assert mine == other, table
     assert _gaps(tables) == []

@@ -52,8 +52,8 @@ def crowded() -> Iterator[duckdb.DuckDBPyConnection]:
         for step in range(1, 12):
             for cpu in (0, 1, 0, 1, 0):
                 trace.add(
-                    "thread_state", utid=trace.utid("game/A"), ts=step * 10, dur=0,
-                    state="running", cpu=cpu, left_censored=False, right_censored=False,
+                    "sched_slice", utid=trace.utid("game/A"), ts=step * 10, dur=0, cpu=cpu,
+                    is_idle=False, left_censored=False, right_censored=False,
                 )  # fmt: skip
         yield con
 
@@ -78,9 +78,9 @@ def test_row_order_does_not_change_migrations(
     crowded: duckdb.DuckDBPyConnection,
 ) -> None:
     before = crowded.execute("FROM core_type_move").fetchall()
-    crowded.execute("CREATE TABLE copy AS FROM thread_state ORDER BY cpu DESC, dur, ts DESC")
-    crowded.execute("DELETE FROM thread_state")
-    crowded.execute("INSERT INTO thread_state FROM copy")
+    crowded.execute("CREATE TABLE copy AS FROM sched_slice ORDER BY cpu DESC, dur, ts DESC")
+    crowded.execute("DELETE FROM sched_slice")
+    crowded.execute("INSERT INTO sched_slice FROM copy")
     assert crowded.execute("FROM core_type_move").fetchall() == before
 
 

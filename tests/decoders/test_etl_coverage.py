@@ -37,13 +37,14 @@ def late_and_early() -> Log:
 
 def test_cpus_are_unknown_where_the_scheduler_was_not_recorded(tmp_path: Path) -> None:
     tables = Read(written(tmp_path, late_and_early())).tables
-    known = [row for row in tables["cpu_state"] if row["state"] != "unknown"]
+    known = [row for row in tables["cpu_state_other"] if row["state"] != "unknown"]
+    known += tables["sched_slice"]
     for cpu in (0, 1):
         own = [row for row in known if row["cpu"] == cpu]
         assert min(row["ts"] for row in own) == START
         assert max(row["ts"] + row["dur"] for row in own) == END
     # The thread that entered last did not run on for 2.6 s, and nobody was idle for 2 s before.
-    ran = [row for row in tables["thread_state"] if row["state"] == "running"]
+    ran = [row for row in tables["sched_slice"] if not row["is_idle"]]
     assert max(row["ts"] + row["dur"] for row in ran) <= END
     signs = sorted((row["cpu"], row["signalled_by"]) for row in tables["loss"])
     assert signs == [(cpu, f"stream_{edge}") for cpu in (0, 1) for edge in ("end", "start")]

@@ -224,7 +224,8 @@ def test_dpc_is_within_the_recording(
     interrupts = [(one["ts"], one["dur"]) for one in found.of("interrupt_slice")]
     assert interrupts == ([row] if row else [])
     assert found.of("trace")[0]["first_ns"] == 0
-    assert min(one["ts"] for one in found.of("cpu_state")) == 0
+    states = [*found.of("cpu_state_other"), *found.of("sched_slice")]
+    assert min(one["ts"] for one in states) == 0
 
 
 def test_thread_that_runs_there_set_the_affinity(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_loss_ends_open_intervals_and_starts_new_ones(kind: str, tmp_path: Path)
     ]
     unknown = [
         (cpu, ts, dur)
-        for cpu, ts, dur, state in columns(tables["cpu_state"], "cpu ts dur state")
+        for cpu, ts, dur, state in columns(tables["cpu_state_other"], "cpu ts dur state")
         if state == "unknown" and cpu == 0
     ]
     assert unknown == [(0, 200 * US, 300 * US)]

@@ -143,11 +143,6 @@ def test_frame_ledger_lists_time_with_unknown_sibling(path: str) -> None:
     )
     with answers(plan) as con:
         con.executemany(
-            "INSERT INTO thread_state (trace_id, utid, ts, dur, state, cpu, left_censored, "
-            "right_censored) VALUES (1, ?, 0, ?, 'running', ?, false, false)",
-            [(1, 8 * C, 0), (3, 8 * C, 2)],
-        )
-        con.executemany(
             "INSERT INTO frame (trace_id, frame, upid, utid, process, start_ns, dur_ns, dialect) "
             "VALUES (1, ?, 1001, ?, 'odd', ?, ?, 'dxgi')",
             [(0, 1, 0, 5 * C), (1, 1, 5 * C, 3 * C), (2, 3, 0, 8 * C)],

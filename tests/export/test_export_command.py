@@ -131,8 +131,8 @@ def test_query_is_written_to_a_file(form: str, session: Path, tmp_path: Path) ->
 def test_all_tables_with_rows_are_written(session: Path, tmp_path: Path) -> None:
     command("schedlens", "export", str(session), "--parquet", "-o", str(tmp_path))
     names = {path.stem for path in tmp_path.iterdir()}
-    assert {"sched_slice", "thread", "finding"} <= names
-    assert "energy" not in names
+    assert {"sched_slice", "thread", "finding", "thread_state", "cpu_state"} <= names
+    assert not {"energy", "thread_state_other", "cpu_state_other"} & names
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def full_of_names(tmp_path: Path) -> Path:
                     "INTEGER": 0, "INTEGER[]": [0], "DOUBLE": 1.0,
                 }.get(kind)  # fmt: skip
             values |= {name: 1 << 32 | 1 for name in values if name in scrubbed_file.IDS}
-            if table in ("trace", "cpu_state", "thread_state", "sched_slice"):
+            if table in ("trace", "cpu_state_other", "thread_state_other", "sched_slice"):
                 texts = {n: v for n, v in values.items() if isinstance(v, str)}
                 # The rows of the drawn recording must remain a recording.
                 texts = {n: v for n, v in texts.items() if n not in ("state", "source")}
@@ -417,8 +417,8 @@ def test_damaged_files_are_refused_in_one_line(tmp_path: Path) -> None:
         ("cpu", "SELECT * REPLACE (2::BIGINT AS trace_id) FROM t", "values that no recording has"),
         ("thread", "SELECT * REPLACE (utid + 1099511627776 AS utid) FROM t", "values that no"),
         ("sched_slice", "SELECT * REPLACE (-5::BIGINT AS dur) FROM t", "values that no recording"),
-        ("cpu_state", "SELECT * REPLACE (0::BIGINT AS ts) FROM t", "overlap"),
-        ("thread_state", "SELECT * REPLACE (ts + 5000000 AS ts) FROM t", "overlap"),
+        ("cpu_state_other", "SELECT * REPLACE (0::BIGINT AS ts) FROM t", "overlap"),
+        ("thread_state_other", "SELECT * REPLACE (ts + 5000000 AS ts) FROM t", "overlap"),
         ("trace", "FROM t LIMIT 0", "rows"),
     ],
 )

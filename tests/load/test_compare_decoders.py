@@ -130,18 +130,17 @@ def duckdb_rows(trace: Path, sql: str) -> list[tuple[Any, ...]]:
 def test_other_time_origin_and_ids_are_no_difference(
     con: duckdb.DuckDBPyConnection, trace: Path, tmp_path: Path
 ) -> None:
-    tables = con.sql(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND "
-        "column_name IN ('ts', 'start_ns', 'end_ns', 'valid_from_ns', 'first_ns', 'duration_ns')"
+    columns = con.sql(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal "
+        "AND table_name NOT IN (SELECT view_name FROM duckdb_views())"
     ).fetchall()
-    for table, column in tables:
-        con.execute(f"UPDATE {table} SET {column} = {column} - 12345")
+    times = ("ts", "start_ns", "end_ns", "valid_from_ns", "first_ns", "duration_ns")
+    for table, column in columns:
+        if column in times:
+            con.execute(f"UPDATE {table} SET {column} = {column} - 12345")
+        elif column.endswith("utid"):
+            con.execute(f"UPDATE {table} SET {column} = {column} + 1000")
     con.execute("UPDATE trace SET start_clock = start_clock + 12345")
-    for table, column in con.sql(
-        "SELECT table_name, column_name FROM duckdb_columns() "
-        "WHERE NOT internal AND column_name LIKE '%utid'"
-    ).fetchall():
-        con.execute(f"UPDATE {table} SET {column} = {column} + 1000")
     found = compared(export(con, tmp_path / "tables"), trace, 0)
     assert differences(found) == {}
     assert found["shift_ns"] == 12345

@@ -35,11 +35,17 @@ def recording(con: duckdb.DuckDBPyConnection, source: str, *lost: tuple[int, int
 
 
 def states(con: duckdb.DuckDBPyConnection, utid: int, *spans: Span) -> None:
-    """Rows of the state machine for a thread: (start, end, state)."""
-    for start, end, state in spans:
-        add(con, "thread_state", trace_id=TRACE, utid=utid, ts=start, dur=end - start,
-            state=state, cpu=0 if state == "running" else None, left_censored=start == 0,
-            right_censored=end == 1000)  # fmt: skip
+    """Rows of the state machine for a thread: (start, end, state). Every slice was woken for."""
+    slices = {start for start, _, state in spans if state == "running"}
+    for place, (start, end, state) in enumerate(spans):
+        row = {"trace_id": TRACE, "utid": utid, "ts": start, "dur": end - start,
+               "left_censored": start == 0, "right_censored": end == 1000}  # fmt: skip
+        if state == "running":
+            before = spans[place - 1] if place else (start, start, "")
+            ready = start - before[0] if before[1:] == (start, "ready") else 0
+            add(con, "sched_slice", cpu=0, is_idle=False, ready_ns=ready, **row)
+        elif state != "ready" or end not in slices:
+            add(con, "thread_state_other", state=state, **row)
 
 
 def wakeup(
@@ -159,7 +165,7 @@ def other_slices(con: duckdb.DuckDBPyConnection, woken: int, unwoken: int) -> No
         add(con, "sched_slice", trace_id=TRACE, utid=utid, cpu=1, ts=50, dur=10, is_idle=False,
             ready_ns=5 if has_waker else None, wait_ns=10 if has_waker else None,
             left_censored=False, right_censored=False)  # fmt: skip
-        states(con, utid, (35, 45 if has_waker else 50, "waiting"), (50, 60, "running"))
+        states(con, utid, (35, 45 if has_waker else 50, "waiting"))
 
 
 # Far from the gap, none of the switch-ins, or one, lacks its wakeup. Its thread may be the only one
@@ -234,11 +240,8 @@ def test_cpu_is_offline_between_its_switches(
     for online, start in ((True, None), (False, 300), (True, 700)):
         add(con, "cpu", trace_id=TRACE, cpu=0, online=online, valid_from_ns=start)
     states(con, 7, (0, 900, "running"), (900, 1000, "waiting"))
-    add(con, "sched_slice", trace_id=TRACE, utid=7, cpu=0, ts=0, dur=900, is_idle=False,
-        left_censored=True, right_censored=False, end_reason="blocked")  # fmt: skip
-    for start, end, state in ((0, 900, "thread"), (900, 1000, "idle")):
-        add(con, "cpu_state", trace_id=TRACE, cpu=0, ts=start, dur=end - start, state=state,
-            utid=7 if state == "thread" else None)  # fmt: skip
+    con.execute("UPDATE sched_slice SET end_reason = 'blocked'")
+    add(con, "cpu_state_other", trace_id=TRACE, cpu=0, ts=900, dur=100, state="idle")
     gaps.apply(con, TRACE)
     tiles = con.execute("SELECT ts, ts + dur, state FROM cpu_state ORDER BY ts").fetchall()
     assert tiles == [
@@ -257,8 +260,11 @@ def test_recording_without_gaps_keeps_every_row(con: duckdb.DuckDBPyConnection) 
 
 
 def slice_of(con: duckdb.DuckDBPyConnection, utid: int, ts: int, **facts: object) -> None:
-    add(con, "sched_slice", trace_id=TRACE, utid=utid, cpu=0, ts=ts, dur=100, is_idle=False,
-        left_censored=False, right_censored=False, **facts)  # fmt: skip
+    """What is known of the time before a slice."""
+    changes = ", ".join(f"{name} = ?" for name in facts)
+    con.execute(
+        f"UPDATE sched_slice SET {changes} WHERE utid = ? AND ts = ?", [*facts.values(), utid, ts]
+    )
 
 
 def test_last_cpu_is_unknown_if_thread_may_have_run_in_gap(
@@ -270,7 +276,7 @@ def test_last_cpu_is_unknown_if_thread_may_have_run_in_gap(
     for ts in (500, 700):
         slice_of(con, 7, ts, ready_ns=0, prev_cpu=1)
     gaps.apply(con, TRACE)
-    rows = con.execute("SELECT ts, prev_cpu FROM sched_slice ORDER BY ts").fetchall()
+    rows = con.execute("SELECT ts, prev_cpu FROM sched_slice WHERE ts > 0 ORDER BY ts").fetchall()
     assert rows == [(500, None), (700, 1)]
 
 
@@ -287,7 +293,8 @@ def test_wait_without_wakeup_is_unknown(
     gaps.apply(con, TRACE)
     assert found(con, 7)[1] == (400, 450, "unknown")
     # It ran nowhere else in between.
-    assert con.execute("SELECT prev_cpu FROM sched_slice").fetchall() == [(0,)]
+    last = con.execute("SELECT prev_cpu FROM sched_slice WHERE ts = 450").fetchall()
+    assert last == [(0,)]
 
 
 # 7 is woken at 450, when it is switched in; at 600 it is switched in without a wakeup, and waits
@@ -320,7 +327,7 @@ def test_wait_without_wakeup_after_slice_begun_in_gap_is_unknown(
     recording(con, "etw", (0, 200, 400))
     states(con, 7, (0, 400, "unknown"), (400, 400, "running"), (400, 450, "waiting"))
     states(con, 7, (450, 550, "running"))
-    con.execute("UPDATE thread_state SET left_censored = true WHERE ts = 400 AND dur = 0")
+    con.execute("UPDATE sched_slice SET left_censored = true WHERE ts = 400 AND dur = 0")
     slice_of(con, 7, 450, ready_ns=None, wait_ns=50, prev_cpu=0)
     wakeup(con, 8, 20)
     gaps.apply(con, TRACE)
@@ -372,7 +379,7 @@ def _time_of_a_thread_in_a_gap(periods: int) -> float:
         recording(con, "perf", (0, 1, 10 * periods))
         con.execute("UPDATE trace SET duration_ns = ?", [10 * periods + 10])
         con.execute(
-            "INSERT INTO thread_state BY NAME "
+            "INSERT INTO thread_state_other BY NAME "
             "SELECT 1 AS trace_id, 7 AS utid, 5 * i AS ts, 5 AS dur, "
             "CASE WHEN i % 2 = 0 THEN 'ready' ELSE 'waiting' END AS state, "
             "false AS left_censored, false AS right_censored FROM range(2 * ?) AS r(i)",

@@ -39,8 +39,8 @@ def test_periods_that_a_gap_cuts_are_visible_to_the_analysis(
         "'x' AS signalled_by"
     )
     con.execute(
-        "INSERT INTO thread_state BY NAME SELECT 1 AS trace_id, i AS utid, 0 AS ts, 1000 AS dur, "
-        "'waiting' AS state, false AS left_censored, false AS right_censored "
+        "INSERT INTO thread_state_other BY NAME SELECT 1 AS trace_id, i AS utid, 0 AS ts, "
+        "1000 AS dur, 'waiting' AS state, false AS left_censored, false AS right_censored "
         f"FROM range({ROWS}) AS t(i)"
     )
     con.begin()

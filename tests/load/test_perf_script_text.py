@@ -70,7 +70,8 @@ def test_a_text_gives_the_tables_of_its_recording(
     assert found["cpu"]["cpu"] == wanted["cpu"]["cpu"]
     # perf.data says that only chosen threads are recorded. The text does not, and too few of them
     # vanish here to show it.
-    derived = {"cpu_state", "thread_state", "sched_slice"} if name == "host_own_tree" else set()
+    states = {"cpu_state_other", "thread_state_other", "sched_slice"}
+    derived = states if name == "host_own_tree" else set()
     for table in sorted((set(wanted) | set(found)) - OF_THE_FILE - derived):
         assert rows(found, table) == rows(wanted, table), table
     counted = {row["record"]: row["count"] for row in rows(wanted, "record_count")}

@@ -15,7 +15,9 @@ from schedlens.load import intervals, recording_rows, store
 from schedlens.load.recording import Recording
 from schedlens.load.second_writer import SecondWriter
 
-TABLES = ("thread_state", "cpu_state", "sched_slice", "ready_slice", "concurrency_slice")
+TABLES = (
+    "thread_state_other", "cpu_state_other", "sched_slice", "ready_slice", "concurrency_slice",
+)  # fmt: skip
 
 
 def insert(con: duckdb.DuckDBPyConnection, table: str, batches: list[pa.RecordBatch]) -> None:

@@ -34,11 +34,13 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
             f"(1, {A}, 71, 4294967297, 'A', false), (1, {B}, 72, NULL, 'B', false)"
         )
         con.execute(
-            "INSERT INTO cpu_state VALUES "
-            f"(1, 0, 0, 25, 'thread', {A}), (1, 0, 25, 6, 'thread', {A}), "
-            f"(1, 0, 31, 3, 'thread', {B}), (1, 0, 34, 66, 'idle', NULL), "
-            "(1, 1, 0, 60, 'unknown', NULL), (1, 1, 60, 8, 'interrupt', NULL), "
-            "(1, 1, 68, 32, 'idle', NULL)"
+            "INSERT INTO sched_slice (trace_id, cpu, ts, dur, utid, is_idle, left_censored, "
+            f"right_censored) SELECT *, false, false, false FROM (VALUES (1, 0, 0, 25, {A}), "
+            f"(1, 0, 25, 6, {A}), (1, 0, 31, 3, {B}))"
+        )
+        con.execute(
+            "INSERT INTO cpu_state_other VALUES (1, 0, 34, 66, 'idle'), (1, 1, 0, 60, 'unknown'), "
+            "(1, 1, 60, 8, 'interrupt'), (1, 1, 68, 32, 'idle')"
         )
         yield con
 

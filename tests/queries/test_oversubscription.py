@@ -8,6 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import concluded, yielded
+from stored_states import store
 
 MS = 1_000_000
 CPUS = [Cpu(0, 0, 0), Cpu(1, 0, 1), Cpu(2, 2, 0), Cpu(3, 2, 1)]
@@ -99,6 +100,7 @@ def test_info_alone_and_warning_if_smaller_pool_is_as_fast(
     (found,) = yielded(con, "oversubscription")
     # Ready 5 ms of 50 ms runnable.
     assert (found.severity, found.cost_ns) == ("warning", 5 * MS)
+    store(con)
     con.execute("UPDATE thread_state SET dur = 1000000, ts = 4000000 WHERE state = 'ready'")
     (found,) = yielded(con, "oversubscription")
     assert (found.severity, found.cost_ns) == ("info", MS)

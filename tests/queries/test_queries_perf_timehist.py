@@ -28,7 +28,8 @@ class Machine:
         self.seq = 0
         self.known: dict[str, int] = {"idle0": self.trace.utid("swapper/0"),
                                       "idle1": self.trace.utid("swapper/1")}  # fmt: skip
-        con.execute("DELETE FROM sched_slice; DELETE FROM cpu_state; DELETE FROM context_switch")
+        for table in ("sched_slice", "cpu_state_other", "context_switch"):
+            con.execute(f"DELETE FROM {table}")
 
     def thread(self, name: str, tid: int, pid: int) -> None:
         utid = self.known[name] = self.trace.utid(name)

@@ -38,8 +38,9 @@ SEARCHES_BACK = {
 DAMAGED = (
     "INSERT INTO trace BY NAME SELECT 1 AS trace_id, 'damaged' AS label, 'perf' AS source, "
     "0 AS first_ns, 10000::BIGINT * $rows AS duration_ns, 1 AS schema_version, '' AS tool_version",
-    "INSERT INTO cpu_state BY NAME SELECT 1 AS trace_id, 0 AS cpu, 10000 * i AS ts, 10000 AS dur, "
-    "CASE WHEN i % 2 = 0 THEN 'idle' ELSE 'unknown' END AS state FROM range($rows) AS t(i)",
+    "INSERT INTO cpu_state_other BY NAME SELECT 1 AS trace_id, 0 AS cpu, 10000 * i AS ts, "
+    "10000 AS dur, CASE WHEN i % 2 = 0 THEN 'idle' ELSE 'unknown' END AS state "
+    "FROM range($rows) AS t(i)",
     "INSERT INTO ready_slice BY NAME SELECT 1 AS trace_id, 1 AS utid, 0 AS ts, 100 AS dur, "
     "0 AS ready_ts, false AS throttled, false AS cgroup_throttled, false AS idle_exit, "
     "100 AS idle_ns, false AS unknown_available, true AS affinity_known, 'all_busy' AS obstacle, "

@@ -219,8 +219,8 @@ def test_trace_time_is_cpu_time_plus_steal(con: duckdb.DuckDBPyConnection) -> No
     con.execute("UPDATE run_worker SET utid = 7, cpu_time_ns = 40 * 1000000")
     add(con, "sched_slice", trace_id=1, utid=7, cpu=0, ts=0, dur=60 * MS, is_idle=False,
         left_censored=False, right_censored=False)  # fmt: skip
-    add(con, "cpu_state", trace_id=1, cpu=0, ts=0, dur=60 * MS, state="thread", utid=7)
-    add(con, "cpu_state", trace_id=1, cpu=0, ts=60 * MS, dur=30 * MS, state="thread", utid=8)
+    add(con, "sched_slice", trace_id=1, utid=8, cpu=0, ts=60 * MS, dur=30 * MS, is_idle=False,
+        left_censored=False, right_censored=False)  # fmt: skip
     for edge, steal in (("begin", 5 * MS), ("end", 35 * MS)):
         add(con, "snapshot_cpu", trace_id=1, ts=0, edge=edge, cpu=0, steal_ns=steal)
     rows = con.execute(

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from drawn_stacks import MS, database_with_stacks
+from stored_states import store
 
 from schedlens.ask import judging, waiting_code
 from schedlens.ask.findings import Finding, Metric, Scope
@@ -221,6 +222,7 @@ def test_a_small_part_of_the_time_is_not_named(con: duckdb.DuckDBPyConnection) -
 def test_code_in_which_a_thread_lost_its_cpu_is_named() -> None:
     """A is ready without a wakeup from 2 to 6 ms: it was preempted."""
     with database_with_stacks() as con:
+        store(con)
         con.execute(
             "UPDATE thread_state SET state = 'ready', waker_utid = NULL "
             "WHERE state IN ('waiting', 'ready') AND ts >= 2000000 AND ts < 6000000"

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, add, drawn_database
 from judged import outcome, plain
+from stored_states import store
 
 from schedlens.ask import judging
 from schedlens.ask.findings import Finding, Scope
@@ -113,6 +114,7 @@ def test_missing_work_despite_running_is_reported(con: duckdb.DuckDBPyConnection
 def test_disturbed_repeats_are_excluded_from_the_curve(con: duckdb.DuckDBPyConnection) -> None:
     for trace_id in (1, 2, 3):
         _draw(con, trace_id)
+    store(con)
     con.execute(f"UPDATE run_worker SET iterations = 1000 WHERE trace_id = 3;"
                 f"DELETE FROM cpu_state WHERE trace_id = 3 AND utid IN ({3 << 32 | 2}, "
                 f"(SELECT utid FROM thread WHERE trace_id = 3 AND name = 'X'))")  # fmt: skip

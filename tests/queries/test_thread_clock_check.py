@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import judged, plain
+from stored_states import store
 
 MS = 1_000_000
 SLICES = [Slice("game/A", 0, 0, 500 * MS), Slice("game/B", 1, 0, 100 * MS)]
@@ -67,6 +68,7 @@ def test_clock_in_ticks_allows_tick_error(trace: DrawnTrace) -> None:
 
 def test_unknown_time_explains_a_gap(trace: DrawnTrace) -> None:
     utid = trace.utid("game/B")
+    store(trace.con)
     trace.con.execute(
         "UPDATE thread_state SET state = 'unknown', dur = 22000000 "
         f"WHERE utid = {utid} AND ts = 100000000"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from judged import judged
+from stored_states import store
 
 from schedlens.ask import catalog, judging
 
@@ -38,9 +39,9 @@ def test_gaps_and_breaks_state_the_unknown_time(trace: DrawnTrace) -> None:
     trace.add("problem", place="states", what="tick unknown", count=1)
     trace.add("problem", place="offset 17", what="a record too short", count=4)
     trace.con.execute(
-        "UPDATE cpu_state SET dur = 100 WHERE cpu = 0 AND ts = 250;"
-        "INSERT INTO cpu_state VALUES (1, 0, 350, 100, 'unknown', NULL);"
-        "INSERT INTO cpu_state VALUES (1, 0, 450, 50, 'idle', NULL)"
+        "UPDATE cpu_state_other SET dur = 100 WHERE cpu = 0 AND ts = 250;"
+        "INSERT INTO cpu_state_other VALUES (1, 0, 350, 100, 'unknown');"
+        "INSERT INTO cpu_state_other VALUES (1, 0, 450, 50, 'idle')"
     )
     rows = trace.con.execute(
         "SELECT gaps, chain_breaks, gap_events, gap_ns, problems, problem_count, unknown_cpu_ns, "
@@ -135,6 +136,7 @@ def test_breaks_without_switch_records_advise_recording_them() -> None:
             trace.add(
                 "loss", cpu=0, start_ns=2_000_000, end_ns=4_000_000, signalled_by="chain_break"
             )
+            store(con)
             con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")
             if name == "with_switch_events":
                 trace.add("record_count", record="PERF_RECORD_SWITCH_CPU_WIDE", count=10)
@@ -151,6 +153,7 @@ def test_cpus_without_any_record_are_to_be_recorded() -> None:
         trace = DrawnTrace(con, slices, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
         trace.add("loss", cpu=0, start_ns=0, end_ns=10_000_000, signalled_by="late_start")
         con.execute("UPDATE trace SET source = 'perf'")
+        store(con)
         con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")
         (found,) = [f for f in judged(con, "trace_quality") if f.kind == "loss"]
         assert found.advice == (
@@ -187,6 +190,7 @@ def test_advice_about_loss_fits_the_recorder(
         trace = DrawnTrace(con, slices, [Cpu(0, 0), Cpu(1, 1)], 10_000_000)
         trace.add("loss", cpu=0, start_ns=2_000_000, end_ns=4_000_000, signalled_by=signalled_by)
         con.execute("UPDATE trace SET source = ?, events_lost = 0, buffers_lost = 0", [source])
+        store(con)
         con.execute("UPDATE cpu_state SET state = 'unknown', utid = NULL WHERE cpu = 0")
         if collected:
             trace.add("run", step="s", recorded=True)

@@ -32,7 +32,7 @@ def _reasons(con: duckdb.DuckDBPyConnection, *reasons: str) -> None:
     starts = [1, 11, 21]
     for start, reason in zip(starts, reasons, strict=True):
         con.execute(
-            "UPDATE thread_state SET reason = ?, right_censored = ? "
+            "UPDATE thread_state_other SET reason = ?, right_censored = ? "
             "WHERE state = 'waiting' AND ts = ?",
             [reason, start == 21, start * MS],
         )

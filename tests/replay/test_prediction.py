@@ -136,8 +136,9 @@ def test_unknown_time_widens_the_interval_or_is_too_long(
         # Of each frame of 10 ms, of which both threads together compute 10, the worker waits 4. If
         # 120 ms are unknown, it ran for 600 of the other 880: so it did for 82 of these.
         con.execute(
-            "UPDATE thread_state SET state = 'unknown' WHERE trace_id = 2 AND state = 'waiting' "
-            f"AND ts < {until_ms * MS} AND utid IN (SELECT utid FROM thread WHERE name = 'Worker')"
+            "UPDATE thread_state_other SET state = 'unknown' "
+            f"WHERE trace_id = 2 AND state = 'waiting' AND ts < {until_ms * MS} "
+            "AND utid IN (SELECT utid FROM thread WHERE name = 'Worker')"
         )
         if share > fidelity.LIMIT:
             assert re.match("for 2[89] % of the time of its threads it is unkn", refusal(con, 2))

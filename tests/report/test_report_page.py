@@ -19,6 +19,7 @@ import report_database
 import throughput_steps
 from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from prepared_database import prepare
+from stored_states import store
 
 from schedlens.ask import catalog, findings, judging
 from schedlens.errors import UnknownNameError
@@ -326,6 +327,7 @@ def test_first_sentence_is_a_lower_bound_if_records_were_lost(tmp_path: Path, lo
                   throttled=False, cgroup_throttled=False, idle_exit=False, affinity_known=True,
                   unknown_available=False)  # fmt: skip
         if lost:
+            store(con)
             con.execute("UPDATE cpu_state SET state = 'unknown' WHERE cpu = 1")
         report.write(con, tmp_path / "report.html")
     shown = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["findings"]

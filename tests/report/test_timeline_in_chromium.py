@@ -15,6 +15,7 @@ import report_database
 import report_with_frames
 import timeline_page
 from prepared_database import prepare
+from stored_states import store
 
 from schedlens.report import embedded, page
 from schedlens.timeline.prepared import Timelines
@@ -36,6 +37,7 @@ def million() -> duckdb.DuckDBPyConnection:
     """Two CPUs with a million slices of two threads of one process."""
     con = duckdb.connect()
     prepare(con)
+    store(con)
     con.execute(
         f"""
 INSERT INTO cpu_state

@@ -171,7 +171,7 @@ class DrawnTrace:
                         self.trace_id, idle, cpu.cpu, now, begin - now, True, None, None, None,
                         None, None, None, now == 0, begin == self.duration_ns,
                     ])  # fmt: skip
-                    states.append([self.trace_id, cpu.cpu, now, begin - now, "idle", None])
+                    states.append([self.trace_id, cpu.cpu, now, begin - now, "idle"])
                 if slice_ is None:
                     continue
                 utid = self.utid(slice_.thread)
@@ -183,7 +183,6 @@ class DrawnTrace:
                     self.utid(slice_.waker) if slice_.waker else None,
                     previous[f"{slice_.thread}@{slice_.ts}"], False, slice_.end == "trace_end",
                 ])  # fmt: skip
-                states.append([self.trace_id, cpu.cpu, slice_.ts, slice_.dur, "thread", utid])
                 now = slice_.ts + slice_.dur
         add_many(
             self.con, "sched_slice",
@@ -191,7 +190,7 @@ class DrawnTrace:
             "waker_utid, prev_cpu, left_censored, right_censored",
             slice_rows,
         )  # fmt: skip
-        add_many(self.con, "cpu_state", "trace_id, cpu, ts, dur, state, utid", states)
+        add_many(self.con, "cpu_state_other", "trace_id, cpu, ts, dur, state", states)
         add_many(
             self.con, "context_switch",
             "trace_id, ts, cpu, seq, prev_utid, next_utid, prev_state, source",
@@ -207,17 +206,14 @@ class DrawnTrace:
             for slice_ in mine:
                 woken = slice_.ts - slice_.ready
                 if woken > now:
-                    rows.append([self.trace_id, utid, now, woken - now, "waiting", None])
-                if slice_.ready:
-                    rows.append([self.trace_id, utid, woken, slice_.ready, "ready", slice_.cpu])
-                rows.append([self.trace_id, utid, slice_.ts, slice_.dur, "running", slice_.cpu])
+                    rows.append([self.trace_id, utid, now, woken - now, "waiting"])
                 now = slice_.ts + slice_.dur
                 left = {"blocked": "waiting", "exit": ""}.get(slice_.end, "ready")
             if left and now < self.duration_ns:
-                rows.append([self.trace_id, utid, now, self.duration_ns - now, left, None])
+                rows.append([self.trace_id, utid, now, self.duration_ns - now, left])
         add_many(
-            self.con, "thread_state",
-            "trace_id, utid, ts, dur, state, cpu, left_censored, right_censored",
+            self.con, "thread_state_other",
+            "trace_id, utid, ts, dur, state, left_censored, right_censored",
             [[*row, False, False] for row in rows],
         )  # fmt: skip
 

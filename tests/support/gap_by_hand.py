@@ -20,7 +20,7 @@ STATES = {
     False: {1: "rrrrrrwwww", 2: "rrrrwwwwww", 3: "wwwww+rrrr"},
     True: {1: "rrr??rwwww", 2: "rrrr??????", 3: "www??+rrrr"},
 }
-NAMES = {"r": "running", "w": "waiting", "?": "unknown"}
+NAMES = {"w": "waiting", "?": "unknown"}
 
 
 def build(*, gap: bool) -> duckdb.DuckDBPyConnection:
@@ -43,8 +43,8 @@ def build(*, gap: bool) -> duckdb.DuckDBPyConnection:
         for at, length, state in plan.runs(cells):
             if state in NAMES:
                 con.execute(
-                    "INSERT INTO thread_state "
-                    "VALUES (1, ?, ?, ?, ?, NULL, NULL, NULL, false, false)",
+                    "INSERT INTO thread_state_other "
+                    "VALUES (1, ?, ?, ?, ?, NULL, NULL, false, false)",
                     [thread, at * CELL, length * CELL, NAMES[state]],
                 )
     # The switches and wakeups of these slices, so that they count as recorded.

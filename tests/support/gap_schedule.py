@@ -165,8 +165,8 @@ def fill(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id: in
     ])  # fmt: skip
     _insert(tables, "affinity", "trace_id, utid, valid_from_ns, cpus, source",
             [(trace_id, base + t, None, plan.allowed[t], "snapshot") for t in THREADS])  # fmt: skip
-    _states(tables, plan, lost, trace_id)
-    _slices(tables, plan, lost, trace_id)
+    entered = _slices(tables, plan, lost, trace_id)
+    _states(tables, plan, lost, trace_id, entered)
     _insert(tables, "wakeup", "trace_id, ts, cpu, seq, utid, waker_utid, kind, effective",
             [(trace_id, cell * CELL, cpu, 0, base + thread, base + 500 + cpu, "waking", True)
              for (thread, cell), cpu in plan.wakers.items()
@@ -178,33 +178,42 @@ def _shown(plan: Schedule, lost: dict[int, set[int]], cpu: int) -> list[int | No
     return [LOST if cell in lost[cpu] else plan.on_cpu[cpu][cell] for cell in range(CELLS)]
 
 
-def _states(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id: int) -> None:
-    base, of_cpus, of_threads = trace_id << TRACE_UTID, [], []
-    for cpu in CPUS:
-        for begin, stop, what in runs(_shown(plan, lost, cpu)):
-            state = "unknown" if what == LOST else "idle" if what is None else "thread"
-            utid = base + what if state == "thread" and what is not None else None
-            of_cpus.append((trace_id, cpu, begin * CELL, (stop - begin) * CELL, state, utid))
+def _states(
+    tables: Tables,
+    plan: Schedule,
+    lost: dict[int, set[int]],
+    trace_id: int,
+    entered: set[tuple[int, int]],
+) -> None:
+    """What the slices do not show. `entered`: threads and begins of those with their ready time."""
+    base = trace_id << TRACE_UTID
+    of_cpus = [
+        (trace_id, cpu, begin * CELL, (stop - begin) * CELL, "idle" if what is None else "unknown")
+        for cpu in CPUS
+        for begin, stop, what in runs(_shown(plan, lost, cpu))
+        if what is None or what == LOST
+    ]
+    of_threads: list[tuple[object, ...]] = []
     for thread in THREADS:
-        where = [
-            next((cpu for cpu in CPUS if plan.on_cpu[cpu][cell] == thread), None)
-            for cell in range(CELLS)
-        ]
         known = known_states(plan, lost, thread)
-        states = [(s, where[c] if s == "running" else None) for c, s in enumerate(known)]
         of_threads += [
-            (trace_id, base + thread, begin * CELL, (stop - begin) * CELL, state, cpu,
+            (trace_id, base + thread, begin * CELL, (stop - begin) * CELL, state,
              known[begin - 1 : begin] == ["unknown"], known[stop : stop + 1] in (["unknown"], []))
-            for begin, stop, (state, cpu) in runs(states)
+            for begin, stop, state in runs(known)
+            if state != "running" and not (state == "ready" and (thread, stop) in entered)
         ]  # fmt: skip
-    _insert(tables, "cpu_state", "trace_id, cpu, ts, dur, state, utid", of_cpus)
-    _insert(tables, "thread_state",
-            "trace_id, utid, ts, dur, state, cpu, left_censored, right_censored",
+    _insert(tables, "cpu_state_other", "trace_id, cpu, ts, dur, state", of_cpus)
+    _insert(tables, "thread_state_other",
+            "trace_id, utid, ts, dur, state, left_censored, right_censored",
             of_threads)  # fmt: skip
 
 
-def _slices(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id: int) -> None:
+def _slices(
+    tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id: int
+) -> set[tuple[int, int]]:
+    """The slices; returns the thread and the begin of those whose ready time is known."""
     base, rows = trace_id << TRACE_UTID, []
+    entered: set[tuple[int, int]] = set()
     known = {thread: known_states(plan, lost, thread) for thread in THREADS}
     last: dict[int, tuple[int, int]] = {}
     found = sorted(
@@ -220,6 +229,8 @@ def _slices(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id:
         between = known[thread][gone:begin]
         certain = not cut and "unknown" not in between
         ready = between[::-1].index("waiting") if "waiting" in between else len(between)
+        if certain:
+            entered.add((thread, begin))
         waker = plan.wakers.get((thread, begin - ready)) if certain else None
         rows.append((
             trace_id, base + thread, cpu, begin * CELL, (stop - begin) * CELL, False,
@@ -234,6 +245,7 @@ def _slices(tables: Tables, plan: Schedule, lost: dict[int, set[int]], trace_id:
     _insert(tables, "sched_slice",
             "trace_id, utid, cpu, ts, dur, is_idle, priority, end_reason, ready_ns, wait_ns, "
             "waker_utid, prev_cpu, left_censored, right_censored", rows)  # fmt: skip
+    return entered
 
 
 def build(recordings: int, *, with_gaps: bool) -> duckdb.DuckDBPyConnection:

@@ -160,17 +160,15 @@ def fill(con: duckdb.DuckDBPyConnection, plan: Schedule, trace_id: int = 1) -> N
     for cpu, row in plan.cpus.items():
         for at, length, value in plan.runs(row):
             thread = value if isinstance(value, int) else None
-            name = "thread" if isinstance(value, int) else NAMES[str(value)]
-            states.append((trace_id, cpu, at * CELL, length * CELL, name, thread))
-            if thread is not None:
+            if thread is None:
+                states.append((trace_id, cpu, at * CELL, length * CELL, NAMES[str(value)]))
+            else:
                 reason = plan.reason(cpu, thread, at + length)
                 slices.append((trace_id, thread, cpu, at * CELL, length * CELL, False, reason,
                                waited.get((thread, at)), False, False))  # fmt: skip
     for cpu, cell, thread in plan.flashes:
-        states.append((trace_id, cpu, cell * CELL, 0, "thread", thread))
         slices.append((trace_id, thread, cpu, cell * CELL, 0, False, "blocked",
                        waited.get((thread, cell)), False, False))  # fmt: skip
-        ready.append((trace_id, thread, cell * CELL, 0, "ready", False, False))
     entered = {(row[1], row[3] // CELL) for row in slices}
     for name, threads_in in (("ready", plan.ready), ("unknown", plan.lost)):
         for thread, cells in threads_in.items():
@@ -182,15 +180,16 @@ def fill(con: duckdb.DuckDBPyConnection, plan: Schedule, trace_id: int = 1) -> N
                     length * CELL,
                     name,
                     False,
-                    name == "ready" and (thread, at + length) not in entered,
+                    name == "ready",
                 )
                 for at, length, value in plan.runs(cells)
-                if value
+                if value and not (name == "ready" and (thread, at + length) in entered)
             ]
-    _insert(con, "cpu_state", "trace_id, cpu, ts, dur, state, utid", states)
+    _insert(con, "cpu_state_other", "trace_id, cpu, ts, dur, state", states)
     _insert(con, "sched_slice", "trace_id, utid, cpu, ts, dur, is_idle, end_reason, "
             "ready_ns, left_censored, right_censored", slices)  # fmt: skip
-    _insert(con, "thread_state", "trace_id, utid, ts, dur, state, left_censored, right_censored",
+    _insert(con, "thread_state_other",
+            "trace_id, utid, ts, dur, state, left_censored, right_censored",
             ready)  # fmt: skip
     before = [sorted(plan.cpus)] if plan.ties else []
     _insert(con, "affinity", "trace_id, utid, valid_from_ns, cpus, source",

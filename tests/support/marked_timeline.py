@@ -34,8 +34,8 @@ CHAIN = (
 def create() -> duckdb.DuckDBPyConnection:
     """The database."""
     con = report_with_frames.create()
-    con.execute("DELETE FROM cpu_state WHERE cpu = 7")
-    con.execute(f"INSERT INTO cpu_state VALUES (1, 7, 0, {300 * MS}, 'offline', NULL)")
+    con.execute("DELETE FROM cpu_state_other WHERE cpu = 7")
+    con.execute(f"INSERT INTO cpu_state_other VALUES (1, 7, 0, {300 * MS}, 'offline')")
     con.execute(
         "INSERT INTO loss BY NAME SELECT 1 AS trace_id, 4 AS cpu, "
         f"{70 * MS} AS start_ns, {90 * MS} AS end_ns, 5 AS events, 'drawn' AS signalled_by"
@@ -58,20 +58,12 @@ def create() -> duckdb.DuckDBPyConnection:
             f"120 AS priority, 'blocked' AS end_reason, {ready} AS ready_ns, "
             f"{woken_by} AS waker_utid, false AS left_censored, false AS right_censored"
         )
-        con.execute(f"INSERT INTO cpu_state VALUES (1, 4, {begin}, {length}, 'thread', {utid})")
         con.execute(
             "INSERT INTO wakeup BY NAME SELECT 1 AS trace_id, "
             f"{begin - ready} AS ts, 4 AS cpu, {number} AS seq, {utid} AS utid, "
             f"{woken_by} AS waker_utid, 4 AS target_cpu, true AS effective, "
             f"{waker is None} AS in_interrupt, 'waking' AS kind"
         )
-        for state, since, spent in (("running", begin, length), ("ready", begin - ready, ready)):
-            if spent:
-                con.execute(
-                    "INSERT INTO thread_state (trace_id, utid, ts, dur, state, cpu, left_censored, "
-                    f"right_censored) VALUES (1, {utid}, {since}, {spent}, '{state}', 4, false, "
-                    "false)"
-                )
     con.execute(
         f"INSERT INTO counter_delta VALUES (1, 4, {BASE + 2}, {52 * MS}, {MS}, "
         "'cycles', 'P', 3000000)"

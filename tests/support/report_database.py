@@ -238,29 +238,24 @@ def _cpu(
             reason, ready, wait, idle if is_kernel else None, cpu if ready is not None else None,
             start == 0, end == STEP_NS,
         )  # fmt: skip
-        tables.add("cpu_state", one, cpu, start, end - start, "idle" if is_idle else "thread",
-                   None if is_idle else utid)  # fmt: skip
+        if is_idle:
+            tables.add("cpu_state_other", one, cpu, start, end - start, "idle")
         if is_kernel:
-            tables.add("thread_state", one, utid, waiting_from, start - waiting_from, "waiting",
-                       None, "S", None, waiting_from == 0, False)  # fmt: skip
+            tables.add("thread_state_other", one, utid, waiting_from, start - waiting_from,
+                       "waiting", "S", None, waiting_from == 0, False)  # fmt: skip
             tables.add(
                 "wakeup", one, start, cpu, 2 * seq, utid, idle, cpu, cpu, "waking", True, None, True
             )
             waiting_from = end
-        elif not is_idle and utid in last_end and last_end[utid] < start:
-            tables.add("thread_state", one, utid, last_end[utid], start - last_end[utid], "ready",
-                       cpu, None, None, False, False)  # fmt: skip
         if not is_idle:
-            tables.add("thread_state", one, utid, start, end - start, "running", cpu, None, None,
-                       start == 0, end == STEP_NS)  # fmt: skip
             last_end[utid] = end
         if follows is not None:
             state = 1 if is_kernel else 0
             tables.add("context_switch", one, end, cpu, 2 * seq + 1, utid, follows, state, None,
                        None, 120, 120, None, None, None, None, None, None, "switch")  # fmt: skip
     if waiting_from < STEP_NS:
-        tables.add("thread_state", one, kernel, waiting_from, STEP_NS - waiting_from, "waiting",
-                   None, "S", None, False, True)  # fmt: skip
+        tables.add("thread_state_other", one, kernel, waiting_from, STEP_NS - waiting_from,
+                   "waiting", "S", None, False, True)  # fmt: skip
 
 
 def _between(

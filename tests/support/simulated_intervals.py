@@ -89,7 +89,7 @@ def database(
     tables: dict[str, list[tuple[Any, ...]]] = {
         name: [] for name in (
             "experiment_cell", "experiment_worker", "run", "run_worker", "run_sample",
-            "analysis_window", "cpu_state", "thread",
+            "analysis_window", "sched_slice", "thread",
         )
     }  # fmt: skip
     for trace, step in enumerate(steps, start=1):
@@ -116,10 +116,10 @@ def database(
             )
             tables["run_sample"].append((trace, worker, 0, DUR, worker, worker, done, 0))
             tables["thread"].append(_thread(trace, utid, f"w{worker}"))
-            tables["cpu_state"].append((trace, worker, 0, DUR - step.other_ns, "thread", utid))
+            tables["sched_slice"].append(_slice(trace, utid, worker, 0, DUR - step.other_ns))
         other = trace * 10 + 9
         tables["thread"].append(_thread(trace, other, "other"))
-        tables["cpu_state"].append((trace, 0, DUR - step.other_ns, step.other_ns, "thread", other))
+        tables["sched_slice"].append(_slice(trace, other, 0, DUR - step.other_ns, step.other_ns))
     for name, rows in tables.items():
         columns = [row[0] for row in con.execute(f"DESCRIBE {name}").fetchall()]
         batch = pa.table([pa.array(each) for each in zip(*rows, strict=True)], columns)
@@ -127,6 +127,10 @@ def database(
         con.execute(f"INSERT INTO {name} BY NAME SELECT * FROM batch")
         con.unregister("batch")
     return con, truth.tolist()
+
+
+def _slice(trace: int, utid: int, cpu: int, ts: int, dur: int) -> tuple[Any, ...]:
+    return (trace, utid, cpu, ts, dur, False, *[None] * 6, False, False)
 
 
 def _thread(trace: int, utid: int, name: str) -> tuple[Any, ...]:

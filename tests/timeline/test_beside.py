@@ -95,7 +95,7 @@ def test_changed_database_makes_the_tables_again(database: Path) -> None:
     with served(database) as (timelines, _):
         before = totals(timelines)
     with duckdb.connect(str(database)) as con:
-        con.execute("DELETE FROM thread_state WHERE state = 'waiting'")
+        con.execute("DELETE FROM thread_state_other WHERE state = 'waiting'")
     with served(database) as (timelines, as_it_is):
         assert not as_it_is
         assert 0 < len(totals(timelines)) < len(before)

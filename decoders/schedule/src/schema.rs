@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 /// Version of these tables and of the views on them: `trace.schema_version`.
-pub const VERSION: i32 = 9;
+pub const VERSION: i32 = 10;
 
 const SOURCES: [&str; 5] = [
     include_str!("../../../queries/schema/base.sql"),
@@ -35,9 +35,9 @@ const FEW_VALUES: [&str; 16] = [
     "loss.signalled_by",
     "sample.event",
     "sched_slice.end_reason",
-    "thread_state.state",
-    "thread_state.reason",
-    "cpu_state.state",
+    "thread_state_other.state",
+    "thread_state_other.reason",
+    "cpu_state_other.state",
     "counter_delta.counter",
     "counter_delta.core_type",
 ];

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedlens.errors import QueryFileError, UnknownNameError, UnknownQueryError
-from schedlens.load.schema import folder, literal
+from schedlens.load.schema import STATES, folder, literal
 
 if TYPE_CHECKING:
     import duckdb
@@ -256,7 +256,9 @@ def is_installed(con: duckdb.DuckDBPyConnection) -> bool:
     """Whether the database has the views of all questions."""
     views = con.execute(
         "SELECT count(*) FROM duckdb_views() WHERE NOT internal "
-        "AND database_name = current_database()"
+        "AND database_name = current_database() "
+        "AND NOT (schema_name = 'main' AND list_contains(?, view_name))",
+        [list(STATES)],
     ).fetchall()
     return bool(views[0][0] == len(_files()))
 

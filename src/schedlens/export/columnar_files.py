@@ -10,7 +10,7 @@ from typing import BinaryIO, Literal
 import duckdb
 
 from schedlens.errors import DatabaseError
-from schedlens.load.schema import literal
+from schedlens.load.schema import STATES, literal
 from schedlens.output import whole_file
 
 Form = Literal["parquet", "arrow", "csv"]
@@ -58,18 +58,20 @@ def _write_arrow(con: duckdb.DuckDBPyConnection, query: str, out: BinaryIO) -> N
 
 
 def all_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """All tables by name."""
+    """All tables and the views of states, by name."""
     rows = con.execute(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' "
-        "AND table_type = 'BASE TABLE' ORDER BY table_name"
+        "AND table_type = 'BASE TABLE'"
     ).fetchall()
-    return [name for (name,) in rows]
+    return sorted({name for (name,) in rows} | set(STATES))
 
 
 def tables(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """The tables that have rows, by name."""
+    """The tables that have rows, by name: of the states, all rows instead of what is stored."""
+    stored = {f"{name}_other" for name in STATES}
     return [
         name
         for name in all_tables(con)
-        if con.execute(f'SELECT count(*) FROM (FROM "{name}" LIMIT 1)').fetchall()[0][0]
+        if name not in stored
+        and con.execute(f'SELECT count(*) FROM (FROM "{name}" LIMIT 1)').fetchall()[0][0]
     ]

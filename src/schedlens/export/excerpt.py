@@ -191,7 +191,7 @@ def tables() -> tuple[str, ...]:
 
 
 # How the rows of a part are chosen. Rows of a length are cut at its edges.
-_CUT = ("sched_slice", "thread_state", "cpu_state", "cpu_idle", "interrupt_slice")
+_CUT = ("sched_slice", "thread_state_other", "cpu_state_other", "cpu_idle", "interrupt_slice")
 _AT_ONCE = (
     "context_switch", "wakeup", "migration", "sched_yield", "wait_event", "ideal_cpu_change",
     "counter_sample", "track_counter",
@@ -296,14 +296,21 @@ def _cut(table: str, columns: list[str], shown: dict[str, str], own: str, part: 
         if "left_censored" in columns:
             shown["left_censored"] = f"left_censored OR {left}"
             shown["right_censored"] = f"right_censored OR {right}"
-        for name in ("ready_ns", "wait_ns", "waker_utid", "prev_cpu"):
+        for name in ("waker_utid", "prev_cpu"):
             if name in columns:
                 shown[name] = f"CASE WHEN NOT {left} THEN {shown.get(name, name)} END"
         if table == "sched_slice":
+            # `_cut_ready` has a ready period that begins before the part.
+            inside = f"ts - coalesce(ready_ns, 0) >= {begin}"
+            shown |= {
+                name: f"CASE WHEN {inside} THEN {name} END" for name in ("ready_ns", "wait_ns")
+            }
             shown["end_reason"] = (
                 f"CASE WHEN {right} AND NOT is_idle THEN 'unknown' ELSE end_reason END"
             )
         rows = _select(table, columns, shown, own)
+        if table == "thread_state_other":
+            rows += _cut_ready(part)
         return rows + _unknown(table, columns, part)
     if table in _AT_ONCE:
         own += f" AND ts BETWEEN {begin} AND {end}"
@@ -334,15 +341,37 @@ def _cut(table: str, columns: list[str], shown: dict[str, str], own: str, part: 
     return rows + _losses(part) if table == "loss" else rows
 
 
+def _cut_ready(part: Part) -> str:
+    """Ready periods that the part cuts, or whose slice is not in it."""
+    begin, end = part.from_ns, part.to_ns
+    return f"""
+    UNION ALL BY NAME
+    SELECT {part.number}::BIGINT AS trace_id, {_moved("utid", part)} AS utid,
+      greatest(ts, {begin}) AS ts, overlap_ns(ts, until, {begin}, {end}) AS dur, 'ready' AS state,
+      CASE WHEN ts >= {begin} THEN {_moved("waker_utid", part)} END AS waker_utid,
+      ts < {begin} AS left_censored, until > {end} AS right_censored
+    FROM (
+      SELECT utid, waker_utid, ts - ready_ns AS ts, ts AS until,
+        ts < {end} OR ts = {end} AND dur = 0 AS is_entered
+      FROM sched_slice
+      WHERE trace_id = {part.trace_id} AND NOT is_idle AND ready_ns > 0
+    )
+    WHERE ts < {end} AND until > {begin} AND NOT (ts >= {begin} AND is_entered)"""
+
+
+# The key of each table of states, and the view with all states.
+_STATES = {"cpu_state_other": ("cpu", "cpu_state"), "thread_state_other": ("utid", "thread_state")}
+
+
 def _unknown(table: str, columns: list[str], part: Part) -> str:
     """The time of each CPU, or of the life of each thread, before and after the part."""
-    key = {"cpu_state": "cpu", "thread_state": "utid"}.get(table)
-    if key is None:
+    if table not in _STATES:
         return ""
+    key, states = _STATES[table]
     values = {
         "trace_id": f"{part.number}::BIGINT",
-        "cpu": "cpu" if key == "cpu" else "NULL",
-        "utid": _moved("utid", part) if key == "utid" else "NULL",
+        "cpu": "cpu",
+        "utid": _moved("utid", part),
         "ts": "begin",
         "dur": "until - begin",
         "state": "'unknown'",
@@ -358,7 +387,7 @@ def _unknown(table: str, columns: list[str], part: Part) -> str:
         unnest([least(dies, {part.from_ns}), dies]) AS until
       FROM (
         SELECT {key}, min(ts) AS lives, max(ts + dur) AS dies
-        FROM {table} WHERE trace_id = {part.trace_id} {kept} GROUP BY {key} ORDER BY {key}
+        FROM {states} WHERE trace_id = {part.trace_id} {kept} GROUP BY {key} ORDER BY {key}
       )
     ) WHERE until > begin"""
 

@@ -29,12 +29,18 @@ def prepare(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     """Fills a temporary table that the queries of this recording read."""
     kinds = con.execute(
         "SELECT table_type FROM information_schema.tables "
-        "WHERE table_schema = 'main' AND table_name = 'thread_state'"
+        "WHERE table_schema = 'main' AND table_name = 'sched_slice'"
     ).fetchall()
     # Slices of length 0 at one time are in the order of the table. A view of a lake has none.
-    order = "ts, ts + dur" + (", rowid" if kinds == [("BASE TABLE",)] else "")
+    place = "rowid" if kinds == [("BASE TABLE",)] else "0"
     con.execute(f"""
       CREATE OR REPLACE TEMP TABLE {_SPELL} AS
+      WITH empty AS (
+        SELECT utid, ts, cpu, 0 AS dur, min({place}) AS place
+        FROM sched_slice
+        WHERE trace_id = {trace_id} AND dur = 0
+        GROUP BY ALL
+      )
       SELECT
         utid, ts, dur, state, cpu, reason, waker_utid,
         lag(state) OVER w AS state_before,
@@ -43,8 +49,9 @@ def prepare(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
         lead(cpu) OVER w AS cpu_after,
         lead(reason) OVER w AS reason_after,
       FROM thread_state
+      LEFT JOIN empty USING (utid, ts, cpu, dur)
       WHERE trace_id = {trace_id}
-      WINDOW w AS (PARTITION BY utid ORDER BY {order})""").fetchall()
+      WINDOW w AS (PARTITION BY utid ORDER BY ts, ts + dur, place)""").fetchall()
 
 
 def release(con: duckdb.DuckDBPyConnection) -> None:

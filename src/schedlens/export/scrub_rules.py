@@ -86,8 +86,9 @@ _WORD_COLUMNS = _listed(
     "interrupt_slice.kind interrupt_slice.name counter_sample.core_type "
     "counter_delta.core_type frame.dialect mark.kind run.placement run.status "
     "run.overhead_unit snapshot_cpu.edge snapshot_thread.edge snapshot_thread.state "
-    "snapshot_cgroup.edge loss.signalled_by sched_slice.end_reason thread_state.state "
-    "thread_state.reason cpu_state.state calibration.core_type"
+    "snapshot_cgroup.edge loss.signalled_by sched_slice.end_reason "
+    "thread_state_other.state thread_state_other.reason cpu_state_other.state "
+    "calibration.core_type"
 )
 # Kernels of the workload program with their variants, places of workers, and words of experiments.
 _OWN_WORDS = _WORDS | _listed(

@@ -63,7 +63,7 @@ FROM (
   SELECT DISTINCT slice.row
   FROM (
     SELECT utid, ts + dur AS end_ns
-    FROM thread_state
+    FROM thread_state_other
     WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
   ) AS lost
   ASOF JOIN (

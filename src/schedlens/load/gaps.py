@@ -74,7 +74,7 @@ WITH
   unwoken AS (
     SELECT slice.ts, wait.ts AS wait_ns
     FROM sched_slice AS slice
-    JOIN thread_state AS wait ON wait.utid = slice.utid AND wait.ts + wait.dur = slice.ts
+    JOIN thread_state_other AS wait ON wait.utid = slice.utid AND wait.ts + wait.dur = slice.ts
     WHERE slice.trace_id = $trace_id
       AND slice.ready_ns IS NULL
       AND NOT slice.is_idle
@@ -132,17 +132,18 @@ WHERE trace_id = $trace_id
 # Windows lists all threads. perf does not see those outside its container, so their start is in
 # doubt only where records are missing.
 _UNBORN = """
-UPDATE thread_state
+UPDATE thread_state_other AS state
 SET state = 'unknown'
 FROM unlisted_thread AS unlisted
 WHERE unlisted.is_etw
-  AND thread_state.utid = unlisted.utid
-  AND thread_state.ts = unlisted.first_ns
-  AND thread_state.state IN ('waiting', 'ready', 'new')
+  AND state.utid = unlisted.utid
+  AND state.ts = unlisted.first_ns
+  AND state.state IN ('waiting', 'ready', 'new')
 """
 
 # Each period that touches a gap and in which the thread does not run, cut in up to three parts:
-# unchanged up to `gap_ns`, unknown up to `gap_end_ns`, and then what its last record shows.
+# unchanged up to `gap_ns`, unknown up to `gap_end_ns`, and then what its last record shows. `row`
+# is its place in `thread_state_other`; below 0, a slice has it, and `gap_slices` takes it away.
 _PERIODS = """
 CREATE OR REPLACE TEMP TABLE doubtful_period AS
 WITH
@@ -157,12 +158,19 @@ WITH
     FROM trace
     WHERE trace_id = $trace_id
   ),
+  off_cpu AS (
+    SELECT rowid AS row, utid, ts, dur, state, reason, waker_utid, left_censored, right_censored
+    FROM thread_state_other
+    WHERE trace_id = $trace_id
+    UNION ALL
+    SELECT -1 - rowid, utid, ts - ready_ns, ready_ns, 'ready', NULL, waker_utid, false, false
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND NOT is_idle AND ready_ns > 0
+  ),
   touched AS (
-    SELECT state.rowid AS row, utid, ts, ts + dur AS end_ns, state
-    FROM thread_state AS state, hull, facts
-    WHERE state.trace_id = $trace_id
-      AND state.state <> 'running'
-      AND state.dur > 0
+    SELECT state.*, ts + dur AS end_ns
+    FROM off_cpu AS state, hull, facts
+    WHERE state.dur > 0
       AND state.ts < hull.end_ns
       AND state.ts + state.dur > hull.start_ns
       AND (
@@ -255,6 +263,10 @@ SELECT
   greatest(bounded.gap_end_ns, coalesce(rewoken.ts, bounded.gap_end_ns)) AS gap_end_ns,
   bounded.end_ns,
   bounded.state,
+  bounded.reason,
+  bounded.waker_utid,
+  bounded.left_censored,
+  bounded.right_censored,
   CASE
     -- Wakeups alone do not show what a thread did in between.
     WHEN NOT has_switches THEN 'unknown'
@@ -285,7 +297,7 @@ LEFT JOIN woken_as USING (row)
 
 # Three inserts, so that the first, of which there may be millions, is not part of a join.
 _UNKNOWN_PART = """
-INSERT INTO thread_state BY NAME
+INSERT INTO thread_state_other BY NAME
 SELECT
   $trace_id AS trace_id,
   utid,
@@ -298,24 +310,31 @@ SELECT
 FROM doubtful_period
 """
 _PART_BEFORE = """
-INSERT INTO thread_state BY NAME
-SELECT whole.* REPLACE (gap_ns - whole.ts AS dur, true AS right_censored)
-FROM thread_state AS whole
-JOIN doubtful_period AS period ON period.row = whole.rowid
-WHERE period.state <> 'unknown' AND gap_ns > period.ts
-"""
-_PART_BEHIND = """
-INSERT INTO thread_state BY NAME
+INSERT INTO thread_state_other BY NAME
 SELECT
   $trace_id AS trace_id,
-  period.utid,
+  utid,
+  ts,
+  gap_ns - ts AS dur,
+  state,
+  reason,
+  waker_utid,
+  left_censored,
+  true AS right_censored,
+FROM doubtful_period
+WHERE state <> 'unknown' AND gap_ns > ts
+"""
+_PART_BEHIND = """
+INSERT INTO thread_state_other BY NAME
+SELECT
+  $trace_id AS trace_id,
+  utid,
   gap_end_ns AS ts,
   end_ns - gap_end_ns AS dur,
   after AS state,
   true AS left_censored,
-  whole.right_censored,
-FROM doubtful_period AS period
-JOIN thread_state AS whole ON whole.rowid = period.row
+  right_censored,
+FROM doubtful_period
 WHERE after <> 'unknown' AND end_ns > gap_end_ns
 """
 
@@ -373,9 +392,9 @@ def _apply_gaps(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> N
     con.execute(_WAKEUPS, parameters)
     con.execute(_PERIODS, {**parameters, **bins})
     con.execute(_UNKNOWN_PART, parameters)
-    con.execute(_PART_BEFORE)
+    con.execute(_PART_BEFORE, parameters)
     con.execute(_PART_BEHIND, parameters)
-    con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM doubtful_period)")
+    con.execute("DELETE FROM thread_state_other WHERE rowid IN (SELECT row FROM doubtful_period)")
     gap_slices.forget(con, parameters, bins)
     con.execute(_PARKING, parameters)
     for table in ("doubtful_period", "wakeups_complete", "gap_bin"):

@@ -270,7 +270,7 @@ WHERE trace_id = $trace_id
 """,
     "cut_ready": """
 SELECT utid, ts, dur, left_censored
-FROM thread_state
+FROM thread_state_other
 WHERE trace_id = $trace_id
   AND (left_censored OR right_censored)
   AND state = 'ready'
@@ -286,7 +286,7 @@ GROUP BY utid, ts
 """,
     "unknown": """
 SELECT cpu, ts, dur
-FROM cpu_state
+FROM cpu_state_other
 WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
 """,
 }

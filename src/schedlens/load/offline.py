@@ -48,62 +48,86 @@ GROUP BY span.cpu, span.start_ns, span.end_ns
 _CUT_TILES = """
 CREATE OR REPLACE TEMP TABLE offline_tile AS
 SELECT
-  tile.rowid AS row,
+  tile.row,
   tile.cpu,
   tile.ts,
   tile.ts + tile.dur AS end_ns,
   tile.state,
-  tile.utid,
   span.start_ns AS off_ns,
   span.end_ns AS on_ns,
-FROM cpu_state AS tile
+FROM (
+  SELECT rowid AS row, cpu, ts, dur, state
+  FROM cpu_state_other
+  WHERE trace_id = $trace_id AND state <> 'offline'
+  UNION ALL
+  SELECT NULL, cpu, ts, dur, 'thread'
+  FROM sched_slice
+  WHERE trace_id = $trace_id AND NOT is_idle AND dur > 0
+) AS tile
 JOIN offline_span AS span
   ON span.cpu = tile.cpu AND tile.ts < span.end_ns AND tile.ts + tile.dur > span.start_ns
-WHERE tile.trace_id = $trace_id AND tile.state <> 'offline'
 """
 
-# What ran before the CPU went offline is known; which thread runs when it returns is not.
+# What ran before the CPU went offline is known, for a thread from its slice; which thread runs when
+# it returns is not.
 _OFFLINE_TILES = """
-INSERT INTO cpu_state BY NAME
-SELECT $trace_id AS trace_id, cpu, ts, min(off_ns) - ts AS dur, state, utid
+INSERT INTO cpu_state_other BY NAME
+SELECT $trace_id AS trace_id, cpu, ts, min(off_ns) - ts AS dur, state
 FROM offline_tile
-GROUP BY cpu, ts, state, utid
+WHERE state <> 'thread'
+GROUP BY cpu, ts, state
 HAVING min(off_ns) > ts
 UNION ALL BY NAME
 SELECT $trace_id AS trace_id, cpu, greatest(ts, off_ns) AS ts,
-  overlap_ns(ts, end_ns, off_ns, on_ns) AS dur, 'offline' AS state, NULL::BIGINT AS utid
+  overlap_ns(ts, end_ns, off_ns, on_ns) AS dur, 'offline' AS state
 FROM offline_tile
 UNION ALL BY NAME
 SELECT $trace_id AS trace_id, cpu, on_ns AS ts,
   least(
     end_ns, coalesce(lead(off_ns) OVER (PARTITION BY cpu, ts ORDER BY off_ns), end_ns)
   ) - on_ns AS dur,
-  'unknown' AS state, NULL::BIGINT AS utid
+  'unknown' AS state
 FROM offline_tile
 WHERE on_ns < end_ns
 """
 
-_OFFLINE_RUNNING = """
-CREATE OR REPLACE TEMP TABLE offline_running AS
-SELECT state.rowid AS row, state.utid, state.ts + state.dur AS end_ns, min(span.start_ns) AS off_ns
-FROM thread_state AS state
+_CUT_SLICES = """
+CREATE OR REPLACE TEMP TABLE offline_slice AS
+SELECT
+  slice.rowid AS row,
+  slice.utid,
+  slice.is_idle,
+  slice.ts + slice.dur AS end_ns,
+  greatest(slice.ts, min(span.start_ns)) AS off_ns,
+FROM sched_slice AS slice
 JOIN offline_span AS span
-  ON span.cpu = state.cpu AND state.ts < span.end_ns AND state.ts + state.dur > span.start_ns
-WHERE state.trace_id = $trace_id AND state.state = 'running'
-GROUP BY state.rowid, state.utid, state.ts + state.dur
+  ON span.cpu = slice.cpu AND slice.ts < span.end_ns AND slice.ts + slice.dur > span.start_ns
+WHERE slice.trace_id = $trace_id
+GROUP BY slice.rowid, slice.utid, slice.is_idle, slice.ts, slice.dur
+"""
+
+_OFFLINE_THREADS = """
+INSERT INTO thread_state_other BY NAME
+SELECT
+  $trace_id AS trace_id,
+  utid,
+  off_ns AS ts,
+  end_ns - off_ns AS dur,
+  'unknown' AS state,
+  true AS left_censored,
+  true AS right_censored,
+FROM offline_slice
+WHERE NOT is_idle AND end_ns > off_ns
 """
 
 _OFFLINE_SLICES = """
 UPDATE sched_slice
 SET
-  dur = greatest(0, span.start_ns - sched_slice.ts),
+  dur = offline_slice.off_ns - sched_slice.ts,
   right_censored = true,
-  end_reason = CASE WHEN NOT is_idle THEN 'unknown' END
-FROM (SELECT cpu, start_ns, end_ns FROM offline_span ORDER BY start_ns) AS span
-WHERE sched_slice.trace_id = $trace_id
-  AND sched_slice.cpu = span.cpu
-  AND sched_slice.ts < span.end_ns
-  AND sched_slice.ts + sched_slice.dur > span.start_ns
+  end_reason = CASE WHEN NOT offline_slice.is_idle THEN 'unknown' END
+FROM offline_slice
+WHERE sched_slice.rowid = offline_slice.row
 """
 
 
@@ -112,21 +136,10 @@ def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     parameters = {"trace_id": trace_id}
     con.execute(_OFFLINE, parameters)
     con.execute(_CUT_TILES, parameters)
-    con.execute("DELETE FROM cpu_state WHERE rowid IN (SELECT row FROM offline_tile)")
+    con.execute("DELETE FROM cpu_state_other WHERE rowid IN (SELECT row FROM offline_tile)")
     con.execute(_OFFLINE_TILES, parameters)
-    con.execute(_OFFLINE_RUNNING, parameters)
-    con.execute(
-        "INSERT INTO thread_state BY NAME "
-        "SELECT $trace_id AS trace_id, utid, off_ns AS ts, end_ns - off_ns AS dur, "
-        "'unknown' AS state, true AS left_censored, true AS right_censored "
-        "FROM offline_running WHERE end_ns > off_ns",
-        parameters,
-    )
-    con.execute(
-        "UPDATE thread_state SET dur = greatest(0, running.off_ns - thread_state.ts), "
-        "right_censored = true "
-        "FROM offline_running AS running WHERE thread_state.rowid = running.row"
-    )
-    con.execute(_OFFLINE_SLICES, parameters)
-    for table in ("offline_tile", "offline_running", "offline_span"):
+    con.execute(_CUT_SLICES, parameters)
+    con.execute(_OFFLINE_THREADS, parameters)
+    con.execute(_OFFLINE_SLICES)
+    for table in ("offline_tile", "offline_slice", "offline_span"):
         con.execute(f"DROP TABLE {table}")

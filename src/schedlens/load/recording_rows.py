@@ -33,7 +33,7 @@ from schedlens.load.second_writer import SecondWriter
 INSERT_ROW_GROUPS = 8
 
 # Half of the rows of a large recording. No other table's rows depend on them while it is read.
-_BY_SECOND = {"thread_state", "cpu_state"}
+_BY_SECOND = {"sched_slice", "thread_state_other", "cpu_state_other"}
 
 # What identifies a row that was passed on before the records that correct it, and the columns that
 # the state machine corrects, by table.
@@ -102,7 +102,7 @@ def load_rows(
         with SecondWriter(con, _insert) as second:
             con.begin()
             try:
-                has_gaps = _load(con, recording, trace_id, part, second)
+                is_traced = _load(con, recording, trace_id, part, second)
                 _require_records(con, recording, trace_id)
                 if recording.frames is not None:
                     capture.load(con, trace_id, recording.frames)
@@ -115,11 +115,11 @@ def load_rows(
                 raise
             con.commit()
             second.commit()
-        if has_gaps:
+        if is_traced:
             # In a transaction of its own: if one deletes rows that it has inserted, DuckDB writes
             # the whole table again. No error here is about one recording only.
             with _transaction(con):
-                gaps.apply(con, trace_id)
+                _conclude(con, trace_id)
         loaded[trace_id] = recording.label
     if not loaded:
         return failures
@@ -150,10 +150,16 @@ def load_base_and_derived(
 ) -> None:
     """Fills the base and derived tables from one recording, inside the caller's transaction."""
     with SecondWriter(con, _insert) as second:
-        has_gaps = _load(con, recording, trace_id, progress, second)
+        is_traced = _load(con, recording, trace_id, progress, second)
         second.commit()
-    if has_gaps:
-        gaps.apply(con, trace_id)
+    if is_traced:
+        _conclude(con, trace_id)
+
+
+def _conclude(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
+    """Adds what only all rows of a recording show."""
+    con.execute(_KERNEL_BOUND, {"trace_id": trace_id})
+    gaps.apply(con, trace_id)
 
 
 def _load(
@@ -163,7 +169,7 @@ def _load(
     progress: Callable[[float], None],
     second: SecondWriter,
 ) -> bool:
-    """Fills the tables; whether the gaps of the recording must still be applied."""
+    """Fills the tables; whether their rows come from a recording that was just decoded."""
     if recording.trace is not None and recording.scrubbed is not None:
         scrubbed_file.load(con, recording.trace, recording.scrubbed, trace_id, recording.label)
         return False
@@ -249,7 +255,6 @@ def _load_traced(
         "WHERE first.trace_id = $trace_id AND first.utid = affinity.utid)",
         {"trace_id": trace_id},
     )
-    con.execute(_KERNEL_BOUND, {"trace_id": trace_id})
 
 
 def _correct(con: duckdb.DuckDBPyConnection, table: str) -> None:

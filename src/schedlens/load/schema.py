@@ -1,4 +1,4 @@
-"""The tables and macros: declared once in `queries/schema/`, created with their comments."""
+"""The tables, macros, and views of states: declared once in `queries/schema/`, with comments."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from schedlens.errors import QueryFileError
 if TYPE_CHECKING:
     import duckdb
 
+# The views of queries/schema/states.sql.
+STATES = ("thread_state", "cpu_state")
+
 _COMMENT = re.compile(r"-- (.+)")
 
 
@@ -23,7 +26,7 @@ def folder() -> Path:
 
 def schema_files() -> list[Path]:
     """The files that declare macros and tables, in order of execution."""
-    names = ("macros", "base", "stacks", "derived", "sweeps", "summaries", "experiments")
+    names = ("macros", "base", "stacks", "derived", "states", "sweeps", "summaries", "experiments")
     return [folder() / "schema" / f"{name}.sql" for name in names]
 
 
@@ -35,7 +38,7 @@ def lake_file() -> Path:
 def create(
     con: duckdb.DuckDBPyConnection, declared: Sequence[Path] | None = None
 ) -> dict[str, Path]:
-    """Fills an empty database with macros and tables; returns the file of each table, in order.
+    """Fills an empty database; returns the file of each table and view, in order.
 
     `declared` are the files to execute, by default `schema_files()`. The comment after each column
     becomes its documentation. Raises `QueryFileError` if a column has none.
@@ -63,7 +66,7 @@ def create(
 
 
 def _new_tables(con: duckdb.DuckDBPyConnection, known: Iterable[str]) -> dict[str, list[str]]:
-    """The columns of each table that is not in `known`, in order of creation."""
+    """The columns of each table or view that is not in `known`, in order of creation."""
     found: dict[str, list[str]] = {}
     for table, column in con.execute(
         "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal "

@@ -40,7 +40,7 @@ _SMALL_ROWS = 100_000
 _LONGEST_NS = 1 << 60
 _MOST_CPUS = 1 << 16
 _WINDOWS = ("workers", "step", "trace", "asked")
-# Tables whose rows of one CPU or thread follow each other.
+# The rows of one CPU or thread follow each other.
 _TILES = {"cpu_state": "cpu", "thread_state": "utid"}
 # The second part says which of several versions of one thing it is.
 _NAME = re.compile(r"recording[0-9]{1,5}(-([a-z]{1,12}|[0-9]{1,5}))?")

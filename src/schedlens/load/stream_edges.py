@@ -207,64 +207,56 @@ GROUP BY sign
 _CUT_TILES = """
 CREATE OR REPLACE TEMP TABLE edge_tile AS
 SELECT
-  tile.rowid AS row,
+  tile.row,
   tile.cpu,
+  tile.utid,
   tile.ts,
   tile.ts + tile.dur AS until_ns,
   tile.state,
-  tile.utid,
   edge.start_ns,
   edge.end_ns,
-FROM cpu_state AS tile
+FROM (
+  SELECT rowid AS row, cpu, NULL AS utid, ts, dur, state
+  FROM cpu_state_other
+  WHERE trace_id = $trace_id AND state NOT IN ('offline', 'unknown')
+  UNION ALL
+  SELECT NULL, cpu, utid, ts, dur, 'thread'
+  FROM sched_slice
+  WHERE trace_id = $trace_id AND NOT is_idle AND dur > 0
+) AS tile
 JOIN quiet_edge AS edge
   ON edge.cpu = tile.cpu AND tile.ts < edge.end_ns AND tile.ts + tile.dur > edge.start_ns
-WHERE tile.trace_id = $trace_id
-  AND tile.state NOT IN ('offline', 'unknown')
-  AND edge.sign IN (FROM proven_edge)
+WHERE edge.sign IN (FROM proven_edge)
 """
 
+# What remains of a thread's time is in its slice.
 _TILES = """
-INSERT INTO cpu_state BY NAME
-SELECT $trace_id AS trace_id, cpu, ts, start_ns - ts AS dur, state, utid
+INSERT INTO cpu_state_other BY NAME
+SELECT $trace_id AS trace_id, cpu, ts, start_ns - ts AS dur, state
 FROM edge_tile
-WHERE ts < start_ns
+WHERE ts < start_ns AND state <> 'thread'
 UNION ALL BY NAME
 SELECT $trace_id AS trace_id, cpu, greatest(ts, start_ns) AS ts,
   overlap_ns(ts, until_ns, start_ns, end_ns) AS dur, 'unknown' AS state
 FROM edge_tile
 UNION ALL BY NAME
-SELECT $trace_id AS trace_id, cpu, end_ns AS ts, until_ns - end_ns AS dur, state, utid
+SELECT $trace_id AS trace_id, cpu, end_ns AS ts, until_ns - end_ns AS dur, state
 FROM edge_tile
-WHERE until_ns > end_ns
+WHERE until_ns > end_ns AND state <> 'thread'
 """
 
-_CUT_RUNNING = """
-CREATE OR REPLACE TEMP TABLE edge_running AS
-SELECT state.rowid AS row, state.*, state.ts + state.dur AS until_ns, edge.start_ns, edge.end_ns
-FROM thread_state AS state
-JOIN quiet_edge AS edge
-  ON edge.cpu = state.cpu AND state.ts < edge.end_ns AND state.ts + state.dur > edge.start_ns
-WHERE state.trace_id = $trace_id
-  AND state.state = 'running'
-  AND edge.sign IN (FROM proven_edge)
-"""
-
-_RUNNING = """
-INSERT INTO thread_state BY NAME
-SELECT $trace_id AS trace_id, utid, ts, start_ns - ts AS dur, state, cpu, left_censored,
-  true AS right_censored
-FROM edge_running
-WHERE ts < start_ns
-UNION ALL BY NAME
-SELECT $trace_id AS trace_id, utid, greatest(ts, start_ns) AS ts,
-  overlap_ns(ts, until_ns, start_ns, end_ns) AS dur, 'unknown' AS state,
-  true AS left_censored, true AS right_censored
-FROM edge_running
-UNION ALL BY NAME
-SELECT $trace_id AS trace_id, utid, end_ns AS ts, until_ns - end_ns AS dur, state, cpu,
-  true AS left_censored, right_censored
-FROM edge_running
-WHERE until_ns > end_ns
+_THREADS = """
+INSERT INTO thread_state_other BY NAME
+SELECT
+  $trace_id AS trace_id,
+  utid,
+  greatest(ts, start_ns) AS ts,
+  overlap_ns(ts, until_ns, start_ns, end_ns) AS dur,
+  'unknown' AS state,
+  true AS left_censored,
+  true AS right_censored,
+FROM edge_tile
+WHERE state = 'thread'
 """
 
 _LATE_SLICES = """
@@ -319,15 +311,12 @@ def _cut(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> None:
     con.execute(_LOSS, parameters)
     con.execute(_PROBLEM, parameters)
     con.execute(_CUT_TILES, parameters)
-    con.execute("DELETE FROM cpu_state WHERE rowid IN (SELECT row FROM edge_tile)")
+    con.execute("DELETE FROM cpu_state_other WHERE rowid IN (SELECT row FROM edge_tile)")
     con.execute(_TILES, parameters)
-    con.execute(_CUT_RUNNING, parameters)
-    con.execute("DELETE FROM thread_state WHERE rowid IN (SELECT row FROM edge_running)")
-    con.execute(_RUNNING, parameters)
+    con.execute(_THREADS, parameters)
     con.execute(_LATE_SLICES, parameters)
     con.execute(_EARLY_SLICES, parameters)
-    for table in ("edge_tile", "edge_running"):
-        con.execute(f"DROP TABLE {table}")
+    con.execute("DROP TABLE edge_tile")
 
 
 def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:

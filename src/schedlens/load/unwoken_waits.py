@@ -28,7 +28,7 @@ WITH
   -- A wakeup at the time of the switch-in leaves no time in which the thread was ready.
   woken AS (SELECT utid, ts FROM wakeup JOIN entered USING (utid, ts))
 SELECT wait.rowid AS row, wait.utid
-FROM thread_state AS wait
+FROM thread_state_other AS wait
 JOIN entered ON entered.utid = wait.utid AND entered.ts = wait.ts + wait.dur
 ANTI JOIN woken ON woken.utid = entered.utid AND woken.ts = entered.ts
 WHERE wait.state IN ('waiting', 'new') AND wait.dur > 0
@@ -38,7 +38,7 @@ WHERE wait.state IN ('waiting', 'new') AND wait.dur > 0
 _LAST_WAITS = """
 INSERT INTO unwoken_wait
 SELECT wait.rowid, wait.utid
-FROM thread_state AS wait
+FROM thread_state_other AS wait
 JOIN trace USING (trace_id)
 WHERE trace_id = $trace_id
   AND wait.utid IN (SELECT utid FROM unwoken_wait)
@@ -46,15 +46,15 @@ WHERE trace_id = $trace_id
 """
 
 _FORGET_WAITS = """
-UPDATE thread_state
+UPDATE thread_state_other AS state
 SET state = 'unknown', left_censored = true, right_censored = true, reason = NULL
 FROM unwoken_wait
-WHERE thread_state.rowid = unwoken_wait.row
+WHERE state.rowid = unwoken_wait.row
 """
 
 
 def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
-    """Changes these rows of `thread_state`."""
+    """Changes these rows of `thread_state_other`."""
     parameters = {"trace_id": trace_id}
     [(has_wakeups,)] = con.execute(_HAS_WAKEUPS, parameters).fetchall()
     if not has_wakeups:

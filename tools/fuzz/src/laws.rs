@@ -1,6 +1,6 @@
 //! What must be true of the derived tables, whatever the recording contains.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt8Type};
@@ -30,46 +30,44 @@ pub fn word<'a>(batch: &'a RecordBatch, column: &str, row: usize) -> &'a str {
     words.values().as_string::<i32>().value(words.keys().value(row).into())
 }
 
-/// The derived tables, by thread and by CPU.
+/// What threads and CPUs do, as the views of queries/schema/states.sql show it.
 #[derive(Default)]
-struct Tables {
-    states: BTreeMap<i64, Vec<Period>>,
+struct States {
+    threads: BTreeMap<i64, Vec<Period>>,
     cpus: BTreeMap<i64, Vec<Period>>,
-    slices_of_threads: BTreeMap<i64, Vec<Period>>,
     slices_of_cpus: BTreeMap<i64, Vec<Period>>,
-    /// Running time by thread: by its states, by the CPUs, and by its slices.
-    running: [BTreeMap<i64, i128>; 3],
 }
 
-impl Tables {
+impl States {
     fn take(&mut self, table: &str, batch: &RecordBatch, row: usize) {
         let get = |column: &str| number(batch, column, row);
         let (ts, dur) = (get("ts").expect("ts"), get("dur").expect("dur"));
         assert!(dur >= 0, "{table}: a length of {dur}");
-        let period = (ts, ts.checked_add(dur).expect("the end of a row is not a time"));
-        let mut runs = |kind: usize| {
-            let thread = get("utid").expect("utid");
-            *self.running[kind].entry(thread).or_default() += i128::from(dur);
-        };
+        let end = ts.checked_add(dur).expect("the end of a row is not a time");
+        let key = |column: &str| get(column).expect(column);
         match table {
-            "thread_state" => {
-                if word(batch, "state", row) == "running" {
-                    runs(0);
-                }
-                self.states.entry(get("utid").expect("utid")).or_default().push(period);
+            "thread_state_other" => {
+                assert_ne!(word(batch, "state", row), "running");
+                self.threads.entry(key("utid")).or_default().push((ts, end));
             }
-            "cpu_state" => {
-                if word(batch, "state", row) == "thread" {
-                    runs(1);
-                }
-                self.cpus.entry(get("cpu").expect("cpu")).or_default().push(period);
+            "cpu_state_other" => {
+                assert_ne!(word(batch, "state", row), "thread");
+                self.cpus.entry(key("cpu")).or_default().push((ts, end));
             }
             _ => {
-                let (thread, cpu) = (get("utid").expect("utid"), get("cpu").expect("cpu"));
-                self.slices_of_cpus.entry(cpu).or_default().push(period);
-                if get("is_idle") == Some(0) {
-                    runs(2);
-                    self.slices_of_threads.entry(thread).or_default().push(period);
+                let cpu = key("cpu");
+                self.slices_of_cpus.entry(cpu).or_default().push((ts, end));
+                if get("is_idle") == Some(1) {
+                    return;
+                }
+                let of_thread = self.threads.entry(key("utid")).or_default();
+                of_thread.push((ts, end));
+                if let Some(ready) = get("ready_ns") {
+                    assert!(ready >= 0, "ready for {ready} ns");
+                    of_thread.push((ts.checked_sub(ready).expect("a time"), ts));
+                }
+                if dur > 0 {
+                    self.cpus.entry(cpu).or_default().push((ts, end));
                 }
             }
         }
@@ -78,19 +76,19 @@ impl Tables {
 
 /// Checks the outputs of a recording that lasts from `first` to `last`.
 pub fn check(outputs: &[Output], (first, last): Period) {
-    let mut tables = Tables::default();
+    let mut states = States::default();
     for output in outputs {
         for row in 0..output.batch.num_rows() {
             match output.table {
-                "thread_state" | "cpu_state" | "sched_slice" => {
-                    tables.take(output.table, &output.batch, row);
+                "thread_state_other" | "cpu_state_other" | "sched_slice" => {
+                    states.take(output.table, &output.batch, row);
                 }
                 "loss" => loss(&output.batch, row, (first, last)),
                 _ => {}
             }
         }
     }
-    for (cpu, periods) in &mut tables.cpus {
+    for (cpu, periods) in &mut states.cpus {
         let found = tiled(periods, "states of a CPU", *cpu);
         assert_eq!(
             found,
@@ -98,21 +96,12 @@ pub fn check(outputs: &[Output], (first, last): Period) {
             "CPU {cpu} is not covered from the first to the last time"
         );
     }
-    for (thread, periods) in &mut tables.states {
+    for (thread, periods) in &mut states.threads {
         let (begin, end) = tiled(periods, "states of a thread", *thread);
         assert!(first <= begin && end <= last, "states of {thread} outside the recording");
     }
-    for (thread, periods) in &mut tables.slices_of_threads {
-        apart(periods, (first, last), "slices of a thread", *thread);
-    }
-    for (cpu, periods) in &mut tables.slices_of_cpus {
+    for (cpu, periods) in &mut states.slices_of_cpus {
         apart(periods, (first, last), "slices of a CPU", *cpu);
-    }
-    let threads: BTreeSet<i64> =
-        tables.running.iter().flat_map(|map| map.keys().copied()).collect();
-    for thread in threads {
-        let sums = tables.running.each_ref().map(|map| map.get(&thread).copied().unwrap_or(0));
-        assert!(sums.iter().all(|sum| *sum == sums[0]), "running time of {thread}: {sums:?}");
     }
 }
 

@@ -103,7 +103,8 @@ fn lives(threads: &RecordBatch, (first, last): (i64, i64)) {
 /// Rows of all base tables are within the recording.
 fn times(outputs: &[Output], (first, last): (i64, i64)) {
     for Output { table, batch } in outputs {
-        let derived = matches!(*table, "thread_state" | "cpu_state" | "sched_slice" | "frame");
+        let derived =
+            matches!(*table, "thread_state_other" | "cpu_state_other" | "sched_slice" | "frame");
         if derived || batch.column_by_name("ts").is_none() {
             continue;
         }

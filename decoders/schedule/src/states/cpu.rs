@@ -103,8 +103,8 @@ impl Cpu {
     }
 
     /// Adds a thread's time up to `to`.
-    pub(super) fn thread(&mut self, to: i64, utid: i64, rows: &mut Rows) {
-        self.piece(to, CpuWord::Thread, Some(utid), rows);
+    pub(super) fn thread(&mut self, to: i64, rows: &mut Rows) {
+        self.piece(to, CpuWord::Thread, rows);
         self.forget_interrupts(to);
     }
 
@@ -116,10 +116,10 @@ impl Cpu {
             if begin >= to {
                 break;
             }
-            self.piece(begin, CpuWord::Idle, None, rows);
-            self.piece(end.min(to), CpuWord::Interrupt, None, rows);
+            self.piece(begin, CpuWord::Idle, rows);
+            self.piece(end.min(to), CpuWord::Interrupt, rows);
         }
-        self.piece(to, CpuWord::Idle, None, rows);
+        self.piece(to, CpuWord::Idle, rows);
         self.interrupts = interrupts;
         self.forget_interrupts(to);
     }
@@ -135,15 +135,15 @@ impl Cpu {
 
     /// Adds time in which the CPU was offline.
     pub(super) fn offline(&mut self, to: i64, rows: &mut Rows) {
-        self.piece(to, CpuWord::Offline, None, rows);
+        self.piece(to, CpuWord::Offline, rows);
     }
 
-    fn piece(&mut self, to: i64, state: CpuWord, utid: Option<i64>, rows: &mut Rows) {
+    fn piece(&mut self, to: i64, state: CpuWord, rows: &mut Rows) {
         if to <= self.tiled {
             return;
         }
         self.flush(rows);
-        rows.tile(Tile { cpu: self.cpu, ts: self.tiled, end: to, state, utid });
+        rows.tile(Tile { cpu: self.cpu, ts: self.tiled, end: to, state });
         self.tiled = to;
     }
 
@@ -151,7 +151,7 @@ impl Cpu {
     pub(super) fn flush(&mut self, rows: &mut Rows) {
         if let Some(from) = self.unknown_from.take() {
             let (cpu, end) = (self.cpu, self.tiled);
-            rows.tile(Tile { cpu, ts: from, end, state: CpuWord::Unknown, utid: None });
+            rows.tile(Tile { cpu, ts: from, end, state: CpuWord::Unknown });
         }
     }
 }

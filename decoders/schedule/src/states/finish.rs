@@ -9,7 +9,7 @@ use super::cpu::{Cpu, Occupant};
 use super::gap::{self, IDLE_EXIT_NS};
 use super::input::{Flags, Ints, Longs, numbered};
 use super::problem::ProblemKind;
-use super::rows::{BEGIN, Span, Tile};
+use super::rows::BEGIN;
 use super::thread::{Entry, OpenSlice, Phase, Thread};
 use super::words::{CpuWord, EndReason, State};
 use super::{End, Source, StateError, StateMachine};
@@ -398,14 +398,15 @@ impl StateMachine {
             // Without switches, a wakeup does not show that the thread had waited until then.
             let is_unproven = row.state == State::Waiting && !self.switches_recorded;
             if is_unproven || chosen_only && row.state == State::Running {
-                row = Span { state: State::Unknown, cpu: None, right_censored: true, ..row };
+                row.state = State::Unknown;
+                row.right_censored = true;
             }
             self.rows.span(row);
         }
         for mut row in std::mem::take(&mut self.rows.early_tiles) {
             row.ts = first;
             if chosen_only {
-                row = Tile { state: CpuWord::Unknown, utid: None, ..row };
+                row.state = CpuWord::Unknown;
             }
             self.rows.tile(row);
         }

@@ -165,13 +165,13 @@ impl StateMachine {
     fn give_up(&mut self, cpu: i32, orphan: &Orphan, start: i64) {
         let at = start.min(orphan.until).max(orphan.slice.from);
         let thread = &self.threads[orphan.thread as usize];
-        thread.write_slice(&orphan.slice, at, true, &mut self.rows);
+        thread.write_before(&orphan.slice, at, &mut self.rows);
         thread.write_unknown(at, orphan.until, false, &mut self.rows);
         let utid = thread.utid;
         let entry = orphan.slice.entry;
         let place = self.cpus[cpu as usize].as_deref_mut();
         if let Some(place) = place {
-            place.thread(at, utid, &mut self.rows);
+            place.thread(at, &mut self.rows);
         }
         let slice = Slice {
             utid,

@@ -113,7 +113,7 @@ pub enum StateError {
 /// Turns chunks of base tables into the derived tables.
 ///
 /// Outputs: `context_switch`, `wakeup` and `loss` with corrections (they pass through, so the
-/// caller must not also store its own), `sched_slice`, `thread_state`, `cpu_state`,
+/// caller must not also store its own), `sched_slice`, `thread_state_other`, `cpu_state_other`,
 /// `counter_delta`, its own rows of `problem`, and `wakeup_mend` and `context_switch_mend` (see
 /// their schemas). The caller stores all other tables of a chunk itself. Rows are emitted when they
 /// end, not sorted by time.

@@ -40,28 +40,26 @@ pub(super) struct Slice {
     pub(super) right_censored: bool,
 }
 
-/// A row of `thread_state`, with `end` instead of its length.
+/// What a thread did for some time, with `end` instead of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) utid: i64,
     pub(super) ts: i64,
     pub(super) end: i64,
     pub(super) state: State,
-    pub(super) cpu: Option<i32>,
     pub(super) reason: Option<u8>,
     pub(super) waker: Option<i64>,
     pub(super) left_censored: bool,
     pub(super) right_censored: bool,
 }
 
-/// A row of `cpu_state`, with `end` instead of its length.
+/// What a CPU did for some time, with `end` instead of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tile {
     pub(super) cpu: i32,
     pub(super) ts: i64,
     pub(super) end: i64,
     pub(super) state: CpuWord,
-    pub(super) utid: Option<i64>,
 }
 
 /// Makes a batch of a declared table from columns in the table's order.
@@ -164,13 +162,12 @@ impl Slices {
     }
 }
 
-/// Collects `thread_state`.
+/// Collects `thread_state_other`.
 pub(super) struct Spans {
     utid: Column<Int64Type>,
     ts: Column<Int64Type>,
     dur: Column<Int64Type>,
     state: Column<UInt8Type>,
-    cpu: Column<Int32Type>,
     reason: Column<UInt8Type>,
     waker: Column<Int64Type>,
     left: FlagColumn,
@@ -185,7 +182,6 @@ impl Default for Spans {
             ts: Column::of(ROOM),
             dur: Column::of(ROOM),
             state: Column::of(ROOM),
-            cpu: Column::of(ROOM),
             reason: Column::of(ROOM),
             waker: Column::of(ROOM),
             left: FlagColumn::default(),
@@ -202,7 +198,6 @@ impl Spans {
         self.ts.push(row.ts);
         self.dur.push(row.end.saturating_sub(row.ts).max(0));
         self.state.push(row.state as u8);
-        self.cpu.push_option(row.cpu);
         self.reason.push_option(row.reason);
         self.waker.push_option(row.waker);
         self.left.push(row.left_censored);
@@ -218,23 +213,21 @@ impl Spans {
             Arc::new(self.ts.finish(rows)),
             Arc::new(self.dur.finish(rows)),
             words::column(self.state.finish(rows), &STATES),
-            Arc::new(self.cpu.finish(rows)),
             reasons.column(self.reason.finish(rows)),
             Arc::new(self.waker.finish(rows)),
             Arc::new(self.left.finish(rows)),
             Arc::new(self.right.finish(rows)),
         ];
-        batch_of("thread_state", trace_id.clone(), columns)
+        batch_of("thread_state_other", trace_id.clone(), columns)
     }
 }
 
-/// Collects `cpu_state`.
+/// Collects `cpu_state_other`.
 pub(super) struct Tiles {
     cpu: Column<Int32Type>,
     ts: Column<Int64Type>,
     dur: Column<Int64Type>,
     state: Column<UInt8Type>,
-    utid: Column<Int64Type>,
     pub(super) len: usize,
 }
 
@@ -245,7 +238,6 @@ impl Default for Tiles {
             ts: Column::of(ROOM),
             dur: Column::of(ROOM),
             state: Column::of(ROOM),
-            utid: Column::of(ROOM),
             len: 0,
         }
     }
@@ -258,7 +250,6 @@ impl Tiles {
         self.ts.push(row.ts);
         self.dur.push(row.end.saturating_sub(row.ts).max(0));
         self.state.push(row.state as u8);
-        self.utid.push_option(row.utid);
         self.len += 1;
     }
 
@@ -270,9 +261,8 @@ impl Tiles {
             Arc::new(self.ts.finish(rows)),
             Arc::new(self.dur.finish(rows)),
             words::column(self.state.finish(rows), &CPU_STATES),
-            Arc::new(self.utid.finish(rows)),
         ];
-        batch_of("cpu_state", trace_id.clone(), columns)
+        batch_of("cpu_state_other", trace_id.clone(), columns)
     }
 }
 
@@ -291,27 +281,24 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Adds a thread's state. Drops an empty one unless the thread runs, since a slice may be
-    /// empty.
+    /// Adds a thread's state, unless it is empty or that of a slice, which is a row of its own.
     pub(super) fn span(&mut self, row: Span) {
-        if row.end <= row.ts && row.state != State::Running {
-            return;
-        }
         if row.ts == BEGIN {
             self.early_spans.push(row);
-        } else {
+        } else if row.end > row.ts && row.state != State::Running {
             self.spans.push(&row);
         }
     }
 
-    /// Adds a piece of a CPU's time, unless it is empty.
+    /// Adds a piece of a CPU's time, unless it is empty or that of a slice.
+    #[inline]
     pub(super) fn tile(&mut self, row: Tile) {
         if row.end <= row.ts {
             return;
         }
         if row.ts == BEGIN {
             self.early_tiles.push(row);
-        } else {
+        } else if row.state != CpuWord::Thread {
             self.tiles.push(&row);
         }
     }

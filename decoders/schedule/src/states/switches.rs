@@ -198,9 +198,9 @@ impl StateMachine {
         if thread.is_idle {
             place.idle(at, &mut self.rows);
         } else {
-            place.thread(at, thread.utid, &mut self.rows);
+            place.thread(at, &mut self.rows);
             if let Some(open) = thread.open_slice.take() {
-                thread.write_slice(&open, at, cut, &mut self.rows);
+                thread.write_before(&open, at, &mut self.rows);
                 slice.prev_cpu = open.prev_cpu;
                 if let Some(entry) = open.entry {
                     slice.ready_ns = entry.ready_from.map(|ready| open.from.saturating_sub(ready));

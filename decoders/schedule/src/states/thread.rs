@@ -42,7 +42,6 @@ pub(super) struct Entry {
     pub(super) ready_from: Option<i64>,
     pub(super) by_waking: bool,
     pub(super) waker: Option<i64>,
-    pub(super) target: Option<i32>,
     pub(super) wait_ns: Option<i64>,
 }
 
@@ -198,7 +197,6 @@ impl Thread {
                 ready_from: None,
                 by_waking: false,
                 waker: None,
-                target: None,
                 wait_ns: None,
             },
         };
@@ -221,7 +219,6 @@ impl Thread {
                 entry.was = Phase::Unknown { out_seen: false };
             }
             entry.waker = waking.waker;
-            entry.target = waking.target;
             if matches!(
                 self.phase,
                 Phase::Blocked | Phase::Exited | Phase::Unknown { out_seen: true }
@@ -283,40 +280,41 @@ impl Thread {
 
     /// Writes what came before `until`: waiting, new or unknown, then ready.
     pub(super) fn write_entry(&self, entry: &Entry, until: i64, seen: bool, rows: &mut Rows) {
-        let state = match entry.was {
-            Phase::Blocked | Phase::Exited => Some(State::Waiting),
-            Phase::New => Some(State::New),
-            Phase::Unknown { .. } => Some(State::Unknown),
-            Phase::Untouched if entry.by_waking => Some(State::Waiting),
-            Phase::Untouched => Some(State::Unknown),
-            Phase::Running | Phase::Runnable | Phase::Replanned => None,
-        };
-        if let Some(state) = state {
-            rows.span(Span {
-                utid: self.utid,
-                ts: entry.since,
-                end: entry.ready_from.unwrap_or(until),
-                state,
-                cpu: None,
-                reason: entry.reason.filter(|_| state == State::Waiting),
-                waker: None,
-                left_censored: entry.left_censored,
-                right_censored: entry.ready_from.is_none() && !seen,
-            });
-        }
+        self.write_wait(entry, until, seen, rows);
         if let Some(ready_from) = entry.ready_from {
             rows.span(Span {
                 utid: self.utid,
                 ts: ready_from,
                 end: until,
                 state: State::Ready,
-                cpu: entry.target,
                 reason: None,
                 waker: entry.waker,
                 left_censored: false,
                 right_censored: !seen,
             });
         }
+    }
+
+    /// Writes what came before the thread was ready, or before `until`: waiting, new or unknown.
+    fn write_wait(&self, entry: &Entry, until: i64, seen: bool, rows: &mut Rows) {
+        let state = match entry.was {
+            Phase::Blocked | Phase::Exited => State::Waiting,
+            Phase::New => State::New,
+            Phase::Unknown { .. } => State::Unknown,
+            Phase::Untouched if entry.by_waking => State::Waiting,
+            Phase::Untouched => State::Unknown,
+            Phase::Running | Phase::Runnable | Phase::Replanned => return,
+        };
+        rows.span(Span {
+            utid: self.utid,
+            ts: entry.since,
+            end: entry.ready_from.unwrap_or(until),
+            state,
+            reason: entry.reason.filter(|_| state == State::Waiting),
+            waker: None,
+            left_censored: entry.left_censored,
+            right_censored: entry.ready_from.is_none() && !seen,
+        });
     }
 
     /// Writes an unknown period; `seen`: its end is that of the thread's life.
@@ -326,7 +324,6 @@ impl Thread {
             ts,
             end,
             state: State::Unknown,
-            cpu: None,
             reason: None,
             waker: None,
             left_censored: true,
@@ -334,27 +331,23 @@ impl Thread {
         });
     }
 
-    /// Writes a slice that ended at `at`, and what came before it.
-    pub(super) fn write_slice(
-        &self,
-        open: &OpenSlice,
-        at: i64,
-        right_censored: bool,
-        rows: &mut Rows,
-    ) {
-        if let Some(entry) = &open.entry {
-            self.write_entry(entry, open.from, true, rows);
+    /// Writes what came before a slice that ended at `at`: its row has its ready and running time.
+    /// What runs when the recording begins may turn out to be unknown.
+    pub(super) fn write_before(&self, slice: &OpenSlice, at: i64, rows: &mut Rows) {
+        if let Some(entry) = &slice.entry {
+            self.write_wait(entry, slice.from, true, rows);
         }
-        rows.span(Span {
-            utid: self.utid,
-            ts: open.from,
-            end: at,
-            state: State::Running,
-            cpu: Some(open.cpu),
-            reason: None,
-            waker: None,
-            left_censored: open.left_censored,
-            right_censored,
-        });
+        if slice.from == BEGIN {
+            rows.span(Span {
+                utid: self.utid,
+                ts: slice.from,
+                end: at,
+                state: State::Running,
+                reason: None,
+                waker: None,
+                left_censored: slice.left_censored,
+                right_censored: true,
+            });
+        }
     }
 }

@@ -41,6 +41,12 @@ fn word(batch: &RecordBatch, column: &str, row: usize) -> Option<String> {
     Some(words.values().as_string::<i32>().value(usize::from(key)).to_owned())
 }
 
+/// Begin and end of a row.
+fn period(batch: &RecordBatch, row: usize) -> (i64, i64) {
+    let ts = number(batch, "ts", row).expect("ts");
+    (ts, ts.saturating_add(number(batch, "dur", row).expect("dur")))
+}
+
 impl Answer {
     fn rows<T>(&self, table: &str, line: impl Fn(&RecordBatch, usize) -> T) -> Vec<T> {
         self.outputs
@@ -51,33 +57,44 @@ impl Answer {
     }
 
     /// `THREAD STATE BEGIN..END`, then the known details: cpu, reason, waker, `<` and `>` if
-    /// censored.
+    /// censored. As the view `thread_state` has them: from the slices, and the other states.
     pub(crate) fn states(&self) -> Vec<String> {
-        let mut lines = self.rows("thread_state", |batch, row| {
-            let get = |column| number(batch, column, row);
-            let (thread, ts) = (get("utid").expect("utid") - utid(0), get("ts").expect("ts"));
-            let dur = get("dur").expect("dur");
-            let mut line = format!(
-                "{thread} {} {ts}..{}",
-                word(batch, "state", row).expect("state"),
-                ts.saturating_add(dur)
-            );
-            if let Some(cpu) = get("cpu") {
-                line += &format!(" cpu{cpu}");
-            }
-            if let Some(reason) = word(batch, "reason", row) {
-                line += &format!(" {reason}");
-            }
-            if let Some(waker) = get("waker_utid") {
-                line += &format!(" by{}", waker - utid(0));
-            }
+        let thread = |batch: &RecordBatch, row| number(batch, "utid", row).expect("utid") - utid(0);
+        let ended = |batch: &RecordBatch, row, mut line: String| {
             for (column, sign) in [("left_censored", " <"), ("right_censored", " >")] {
-                if get(column) == Some(1) {
+                if number(batch, column, row) == Some(1) {
                     line += sign;
                 }
             }
-            (thread, ts, ts.saturating_add(dur), line)
+            line
+        };
+        let by = |batch: &RecordBatch, row| {
+            number(batch, "waker_utid", row)
+                .map_or_else(String::new, |waker| format!(" by{}", waker - utid(0)))
+        };
+        let mut lines = self.rows("thread_state_other", |batch, row| {
+            let (ts, end) = period(batch, row);
+            let (thread, state) = (thread(batch, row), word(batch, "state", row).expect("state"));
+            let reason = word(batch, "reason", row);
+            let reason = reason.map_or_else(String::new, |reason| format!(" {reason}"));
+            let line = format!("{thread} {state} {ts}..{end}{reason}{}", by(batch, row));
+            (thread, ts, end, ended(batch, row, line))
         });
+        let of_slices = self.rows("sched_slice", |batch, row| {
+            if number(batch, "is_idle", row) == Some(1) {
+                return Vec::new();
+            }
+            let ((ts, end), thread) = (period(batch, row), thread(batch, row));
+            let cpu = number(batch, "cpu", row).expect("cpu");
+            let line = ended(batch, row, format!("{thread} running {ts}..{end} cpu{cpu}"));
+            let mut states = vec![(thread, ts, end, line)];
+            if let Some(ready) = number(batch, "ready_ns", row).filter(|&ready| ready > 0) {
+                let line = format!("{thread} ready {}..{ts}{}", ts - ready, by(batch, row));
+                states.push((thread, ts - ready, ts, line));
+            }
+            states
+        });
+        lines.extend(of_slices.into_iter().flatten());
         lines.sort();
         lines.into_iter().map(|(.., line)| line).collect()
     }
@@ -139,29 +156,38 @@ impl Answer {
         rows.into_iter().map(|(.., priority)| priority).collect()
     }
 
-    /// `STATE BEGIN..END THREAD` of one CPU.
+    /// `STATE BEGIN..END THREAD` of one CPU, as the view `cpu_state` has them.
     pub(crate) fn cpu(&self, cpu: i64) -> Vec<String> {
-        let mut lines = self.rows("cpu_state", |batch, row| {
-            let get = |column| number(batch, column, row);
-            let (ts, dur) = (get("ts").expect("ts"), get("dur").expect("dur"));
-            let state = word(batch, "state", row).expect("state");
-            let mut line = format!("{state} {ts}..{}", ts.saturating_add(dur));
-            if let Some(thread) = get("utid") {
-                line += &format!(" {}", thread - utid(0));
-            }
-            (get("cpu"), ts, line)
-        });
-        lines.retain(|line| line.0 == Some(cpu));
+        let mut lines = self.tiles();
+        lines.retain(|line| line.0 == cpu);
         lines.sort();
         lines.into_iter().map(|(.., line)| line).collect()
     }
 
-    /// All CPUs with a row.
+    /// All CPUs with a state.
     pub(crate) fn cpus(&self) -> Vec<i64> {
-        let mut cpus = self.rows("cpu_state", |batch, row| number(batch, "cpu", row).expect("cpu"));
+        let mut cpus: Vec<i64> = self.tiles().into_iter().map(|(cpu, ..)| cpu).collect();
         cpus.sort_unstable();
         cpus.dedup();
         cpus
+    }
+
+    /// The states of the CPUs: CPU, begin, and line.
+    fn tiles(&self) -> Vec<(i64, i64, String)> {
+        let cpu = |batch: &RecordBatch, row| number(batch, "cpu", row).expect("cpu");
+        let mut tiles = self.rows("cpu_state_other", |batch, row| {
+            let (ts, end) = period(batch, row);
+            let state = word(batch, "state", row).expect("state");
+            (cpu(batch, row), ts, format!("{state} {ts}..{end}"))
+        });
+        let of_slices = self.rows("sched_slice", |batch, row| {
+            let (ts, end) = period(batch, row);
+            let thread = number(batch, "utid", row).expect("utid") - utid(0);
+            let runs = number(batch, "is_idle", row) == Some(0) && ts < end;
+            runs.then(|| (cpu(batch, row), ts, format!("thread {ts}..{end} {thread}")))
+        });
+        tiles.extend(of_slices.into_iter().flatten());
+        tiles
     }
 
     /// By (time, seq): whether the wakeup was effective, and its target CPU, with all corrections

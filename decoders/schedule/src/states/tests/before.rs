@@ -149,7 +149,7 @@ fn wakeup_then_switch_in_means_it_waited() {
         .run();
     assert_eq!(
         answer.states_of(10),
-        ["waiting 0..15 <", "ready 15..20 cpu0 by11", "running 20..100 cpu0 >"]
+        ["waiting 0..15 <", "ready 15..20 by11", "running 20..100 cpu0 >"]
     );
     // The switch-out is before the recording, so the wait is unknown.
     assert_eq!(answer.slices_of(10), ["cpu0 20..100 trace_end ready=5 by11 >"]);
@@ -167,7 +167,7 @@ fn wakeup_then_switch_out_means_it_ran() {
         .run();
     assert_eq!(
         answer.states_of(10),
-        ["running 0..20 cpu0 <", "ready 20..30 cpu0 by11", "running 30..100 cpu0 >"]
+        ["running 0..20 cpu0 <", "ready 20..30 by11", "running 30..100 cpu0 >"]
     );
     assert_eq!(
         answer.slices_of(10),
@@ -192,7 +192,7 @@ fn thread_woken_and_never_switched_in_is_ready_to_the_end() {
         .wake(90, 0, "waking", 10, 11)
         .switch(95, 0, 11, 0, S);
     let answer = timeline.clone().run();
-    assert_eq!(answer.states_of(10), ["unknown 0..90 < >", "ready 90..100 cpu0 by11 >"]);
+    assert_eq!(answer.states_of(10), ["unknown 0..90 < >", "ready 90..100 by11 >"]);
     assert_eq!(answer.wakings(), [(90, true, Some(0))]);
     // It may have run the whole time on a CPU that has no switch.
     let quiet = timeline.wake(96, 1, "waking", 11, 1).run();

@@ -101,12 +101,7 @@ fn unrepaired_break_is_loss_between_its_two_records() {
     );
     assert_eq!(
         answer.states_of(11),
-        [
-            "waiting 0..10 <",
-            "ready 10..20 cpu0 by10",
-            "running 20..20 cpu0 >",
-            "unknown 20..100 < >"
-        ]
+        ["waiting 0..10 <", "ready 10..20 by10", "running 20..20 cpu0 >", "unknown 20..100 < >"]
     );
     assert_eq!(
         answer.states_of(12),

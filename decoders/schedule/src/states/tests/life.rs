@@ -43,7 +43,7 @@ fn thread_first_seen_at_wakeup_new_is_unknown_before() {
         .run();
     assert_eq!(
         answer.states_of(10),
-        ["unknown 0..30 <", "ready 30..40 cpu1 by0", "running 40..100 cpu0 >"]
+        ["unknown 0..30 <", "ready 30..40 by0", "running 40..100 cpu0 >"]
     );
 }
 
@@ -86,7 +86,7 @@ fn otherwise_a_life_ends_with_the_trace() {
         .run();
     assert_eq!(
         answer.states_of(10),
-        ["running 0..20 cpu0 <", "waiting 20..60 S", "ready 60..100 cpu0 by0 >"]
+        ["running 0..20 cpu0 <", "waiting 20..60 S", "ready 60..100 by0 >"]
     );
     // It still runs when the recording ends.
     let answer = Timeline::linux(1, 100).life(10, None, Some(40)).switch(20, 0, 0, 10, R).run();

@@ -102,10 +102,10 @@ fn thread_ready_at_the_start_of_a_gap_is_unknown_from_there() {
         [
             "running 0..5 cpu1 <",
             "waiting 5..25 S",
-            "ready 25..30 cpu0 by1 >",
+            "ready 25..30 by1 >",
             "unknown 30..50 < >",
             "running 50..70 cpu0 <",
-            "ready 70..90 cpu0 by1",
+            "ready 70..90 by1",
             "running 90..100 cpu1 >"
         ]
     );
@@ -130,7 +130,7 @@ fn thread_running_into_a_gap_is_unknown_until_its_next_wakeup() {
             "unknown 0..20 <",
             "running 20..30 cpu0 >",
             "unknown 30..60 <",
-            "ready 60..65 cpu0 by1",
+            "ready 60..65 by1",
             "running 65..100 cpu1 >"
         ]
     );
@@ -171,7 +171,7 @@ fn wakeup_on_another_cpu_inside_the_gap_counts() {
             .run_cut(cuts);
         assert_eq!(
             answer.states_of(11)[2..],
-            ["unknown 30..40 <", "ready 40..65 cpu0 by1", "running 65..100 cpu1 >"]
+            ["unknown 30..40 <", "ready 40..65 by1", "running 65..100 cpu1 >"]
         );
         assert_eq!(answer.wakings().iter().map(|w| w.1).collect::<Vec<_>>(), [false, true, false]);
     }

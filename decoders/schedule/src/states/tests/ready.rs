@@ -23,12 +23,7 @@ fn ready_starts_at_the_wakeup_between_switch_out_and_switch_in() {
     );
     assert_eq!(
         answer.states_of(10),
-        [
-            "running 0..20 cpu0 <",
-            "waiting 20..30 S",
-            "ready 30..35 cpu0 by11",
-            "running 35..100 cpu0 >",
-        ]
+        ["running 0..20 cpu0 <", "waiting 20..30 S", "ready 30..35 by11", "running 35..100 cpu0 >",]
     );
     assert_eq!(
         answer.slices(),
@@ -78,7 +73,7 @@ fn without_a_later_wakeup_the_last_one_in_the_slice_counts() {
             .wake(25, 0, "wakeup", 10, 12)
             .switch(35, 0, 0, 10, R),
     );
-    assert_eq!(answer.states_of(10)[1..], ["ready 20..35 cpu0 by11", "running 35..100 cpu0 >"]);
+    assert_eq!(answer.states_of(10)[1..], ["ready 20..35 by11", "running 35..100 cpu0 >"]);
     assert_eq!(answer.slices_of(10)[1], "cpu0 35..100 trace_end ready=15 wait=0 prev=0 by11 >");
     assert_eq!(answer.wakings().iter().map(|w| w.1).collect::<Vec<_>>(), [false, true, false]);
 }
@@ -146,10 +141,7 @@ fn a_new_thread_is_ready_from_its_wakeup_new() {
             .wake(14, 0, "wakeup_new", 20, 10)
             .switch(20, 0, 10, 20, S),
     );
-    assert_eq!(
-        answer.states_of(20),
-        ["new 10..14", "ready 14..20 cpu1 by10", "running 20..100 cpu0 >"]
-    );
+    assert_eq!(answer.states_of(20), ["new 10..14", "ready 14..20 by10", "running 20..100 cpu0 >"]);
     assert_eq!(answer.slices_of(20), ["cpu0 20..100 trace_end ready=6 wait=0 by10 >"]);
 }
 
@@ -266,7 +258,7 @@ fn a_ready_period_may_be_open_at_the_end() {
             .switch(20, 0, 10, 11, S)
             .wake(90, 0, "waking", 10, 11),
     );
-    assert_eq!(answer.states_of(10)[1..], ["waiting 20..90 S", "ready 90..100 cpu0 by11 >"]);
+    assert_eq!(answer.states_of(10)[1..], ["waiting 20..90 S", "ready 90..100 by11 >"]);
     assert_eq!(answer.wakings(), [(90, true, Some(0))]);
 }
 
@@ -280,6 +272,6 @@ fn wakeup_in_the_last_slice_makes_the_thread_ready_from_its_end() {
             .wake(10, 0, "waking", 10, 11)
             .switch(20, 0, 10, 11, S),
     );
-    assert_eq!(answer.states_of(10)[1..], ["ready 20..100 cpu0 by11 >"]);
+    assert_eq!(answer.states_of(10)[1..], ["ready 20..100 by11 >"]);
     assert_eq!(answer.wakings(), [(10, true, Some(0))]);
 }

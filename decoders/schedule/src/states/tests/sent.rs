@@ -17,7 +17,7 @@ fn wakeup_target_is_the_first_migration_before_the_switch_in() {
         .migrate(40, 0, 10, 0)
         .run();
     assert_eq!(answer.wakings(), [(30, true, Some(2))]);
-    assert_eq!(answer.states_of(10)[2], "ready 30..35 cpu2 by11");
+    assert_eq!(answer.states_of(10)[2], "ready 30..35 by11");
     assert_eq!(answer.slices_of(10)[1], "cpu1 35..100 trace_end ready=5 wait=10 prev=0 by11 >");
 }
 

@@ -172,12 +172,7 @@ fn a_wakeup_before_the_switch_out_of_its_time_belongs_to_the_slice() {
         .run();
     assert_eq!(
         answer.states_of(10),
-        [
-            "running 0..50 cpu0 <",
-            "waiting 50..60 S",
-            "ready 60..70 cpu0 by11",
-            "running 70..100 cpu0 >"
-        ]
+        ["running 0..50 cpu0 <", "waiting 50..60 S", "ready 60..70 by11", "running 70..100 cpu0 >"]
     );
     // After the switch-out in the records, it ends the wait at once.
     let after = Timeline::linux(2, 100)
@@ -188,7 +183,7 @@ fn a_wakeup_before_the_switch_out_of_its_time_belongs_to_the_slice() {
         .wake(60, 1, "waking", 10, 11)
         .switch(70, 0, 0, 10, R)
         .run();
-    assert_eq!(after.states_of(10)[1], "ready 50..70 cpu0 by0");
+    assert_eq!(after.states_of(10)[1], "ready 50..70 by0");
 }
 
 /// 10 is sent to the idle cpu1 at 2 ms and runs on cpu0 at 9 ms.
@@ -301,7 +296,7 @@ fn a_thread_without_a_switch_has_run_when_its_cpu_goes_idle() {
     );
     // The switch may have been under way when the thread was sent there.
     let answer = sent(3 * MS + 500_000).run();
-    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 cpu1 by12 >");
+    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 by12 >");
     assert!(answer.problems().is_empty());
 }
 
@@ -309,7 +304,7 @@ fn a_thread_without_a_switch_has_run_when_its_cpu_goes_idle() {
 fn a_thread_without_a_switch_may_be_ready_elsewhere() {
     // It was moved again, to a CPU that is busy to the end.
     let answer = sent(40 * MS).migrate(20 * MS, 0, 10, 0).run();
-    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 cpu1 by12 >");
+    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 by12 >");
 }
 
 #[test]
@@ -319,5 +314,5 @@ fn a_thread_without_a_switch_has_run_if_it_is_woken_again() {
     assert_eq!(answer.states_of(10), ["unknown 0..50000000 < >"]);
     // `sched_wakeup` is a second record of the same wakeup.
     let answer = busy().wake(3 * MS + 1, 0, "wakeup", 10, 12).run();
-    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 cpu1 by12 >");
+    assert_eq!(answer.states_of(10)[1], "ready 3000000..50000000 by12 >");
 }
