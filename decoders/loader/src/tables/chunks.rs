@@ -164,10 +164,14 @@ impl ChunkSource for Chunks<'_> {
         let firsts = [manifest.number("first_ns"), seen.map(|w| w.0), self.stated.map(|w| w.0)];
         let lasts = [manifest.number("duration_ns"), seen.map(|w| w.1), self.stated.map(|w| w.1)];
         let first = firsts.into_iter().flatten().min().unwrap_or_default();
+        let last = lasts.into_iter().flatten().max().unwrap_or(first);
+        if last.checked_sub(first).is_none() {
+            return Err(Error::Length { first, last }.into());
+        }
         Ok(Finished {
             batches,
             first_ns: Some(first),
-            last_ns: Some(lasts.into_iter().flatten().max().unwrap_or(first)),
+            last_ns: Some(last),
             events_lost: manifest.number("events_lost"),
             offline: Vec::new(),
             stacks: None,

@@ -78,6 +78,14 @@ pub enum Error {
         /// File name.
         file: String,
     },
+    /// Times between which no length fits into 64 bits.
+    #[error("lasts from {first} to {last} ns, more than 292 years: export again")]
+    Length {
+        /// The earliest time.
+        first: i64,
+        /// The latest time.
+        last: i64,
+    },
     /// A table's file.
     #[error("{table}.arrow{fault}")]
     Table {

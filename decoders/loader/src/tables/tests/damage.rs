@@ -93,3 +93,23 @@ fn file_without_a_trailer_is_refused() {
     std::fs::write(home.path().join("thread.arrow"), b"ARROW1\0\0").expect("written");
     assert!(refusal(home.path()).starts_with("thread.arrow is not a complete Arrow file (8 bytes"));
 }
+
+// Its states would have lengths that do not fit into 64 bits, and lack the rest without a word.
+#[test]
+fn a_recording_of_centuries_is_refused() {
+    let home = tempfile::tempdir().expect("folder");
+    let batcher = Batcher::new(1);
+    for (first, is_read) in [(-1, true), (i64::MIN + 42_919, false)] {
+        write_folder(home.path(), &small_tables(&[1, 2]), (first, i64::MAX - 1), 2);
+        let folder = Folder::open(home.path()).expect("opened");
+        let mut chunks = Chunks::new(&folder, &batcher, 2);
+        while chunks.next_chunk(&mut |_| true).expect("chunk").is_some() {}
+        match chunks.finish() {
+            Ok(finished) => assert!(is_read && finished.first_ns == Some(first)),
+            Err(error) => {
+                assert!(!is_read);
+                assert!(error.to_string().contains("more than 292 years"), "{error}");
+            }
+        }
+    }
+}
