@@ -36,6 +36,21 @@ def test_rows_keep_order_and_only_the_last_group_is_short(lengths: list[int]) ->
     assert words == [str(length) for length in lengths for _ in range(length)]
 
 
+@settings(deadline=None)
+@given(st.lists(st.lists(st.sampled_from([None, 1, 2]), max_size=7), max_size=6))
+def test_columns_without_values_have_none(parts: list[list[int | None]]) -> None:
+    groups = RowGroups(5)
+    for part in parts:
+        numbers = pa.array(part, pa.int64())
+        words = pa.array([None if n is None else str(n) for n in part]).cast(pa.string())
+        groups.add(pa.record_batch({"n": numbers, "word": words.dictionary_encode()}))
+    taken = groups.take_all()
+    for one in taken:
+        one.validate(full=True)
+    found = [(row["n"], row["word"]) for one in taken for row in one.to_pylist()]
+    assert found == [(n, None if n is None else str(n)) for part in parts for n in part]
+
+
 def test_row_group_size_matches_duckdb(tmp_path: Path) -> None:
     groups = RowGroups()
     for first in range(0, 300_000, 100_000):

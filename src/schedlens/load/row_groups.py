@@ -20,6 +20,7 @@ class RowGroups:
         self._full: list[pa.RecordBatch] = []
         self._begun: list[pa.RecordBatch] = []
         self._begun_rows = 0
+        self._nulls: dict[pa.DataType, pa.Array] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Appends a batch of any length."""
@@ -49,5 +50,21 @@ class RowGroups:
         return self.take_full()
 
     def _joined(self) -> pa.RecordBatch:
-        begun, self._begun, self._begun_rows = self._begun, [], 0
-        return begun[0] if len(begun) == 1 else pa.concat_batches(begun)
+        begun, rows = self._begun, self._begun_rows
+        self._begun, self._begun_rows = [], 0
+        if len(begun) == 1:
+            return begun[0]
+        columns = [
+            self._joined_column([batch.column(place) for batch in begun], rows)
+            for place in range(begun[0].num_columns)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=begun[0].schema)
+
+    def _joined_column(self, parts: list[pa.Array], rows: int) -> pa.Array:
+        """The parts in one array. Half of the columns of switches have no values on one system."""
+        if any(part.null_count < len(part) for part in parts):
+            return pa.concat_arrays(parts)
+        kind = parts[0].type
+        if kind not in self._nulls:
+            self._nulls[kind] = pa.nulls(self._rows, kind)
+        return self._nulls[kind].slice(0, rows)
