@@ -27,7 +27,9 @@ def test_sessions_queries_analyzers_and_kernels_are_completed(tmp_path: Path) ->
     (tmp_path / "game" / "analysis.duckdb").touch()
     (tmp_path / "garden").mkdir()
     assert completed("schedlens", "sql", "ga", cwd=tmp_path) == ["game"]
-    assert completed("schedlens", "sql", "game", "thread_s", cwd=tmp_path) == ["thread_summary"]
+    named = completed("schedlens", "sql", "game", "thread_s", cwd=tmp_path)
+    assert named == ["thread_state", "thread_state_other", "thread_summary"]
+    assert completed("schedlens", "queries", "thread_s") == ["thread_summary"]
     assert completed("schedlens", "sql", "game", "thread_summary", "pro") == ["process="]
     assert completed("schedlens", "queries", "worst_w") == ["worst_waits"]
     assert completed("schedlens", "analyze", "--only", "smt_t") == ["smt_tax"]

@@ -36,6 +36,19 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("name", ["context_switch", "thread_state"])
+def test_a_table_is_named_as_a_query_is(session: Path, name: str) -> None:
+    rows = command("schedlens", "sql", str(session), name, "--json").stdout
+    assert rows == command("schedlens", "sql", str(session), f"FROM {name}", "--json").stdout
+    assert len(rows.splitlines()) > 10
+    refused = command("schedlens", "sql", str(session), name[:-1], check=False)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert name in refused.stderr.partition("did you mean")[2]
+    refused = command("schedlens", "sql", str(session), name, "cpu=1", check=False)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f'"FROM {name} WHERE' in refused.stderr
+
+
 @pytest.mark.parametrize("option", ["--json", "--csv", "--rows=5"])
 def test_times_in_ns_keep_their_digits(session: Path, option: str) -> None:
     query = "SELECT make_timestamp_ns(1700000000123456789) AS t, NULL::TIMESTAMP_NS AS none"

@@ -55,6 +55,13 @@ def test_arrow_schemas_are_those_of_duckdb() -> None:
     assert len(found) > 40
 
 
+def test_names_are_those_of_all_tables_and_views() -> None:
+    with duckdb.connect() as con:
+        made = {*schema.create(con), *schema.create(con, [schema.lake_file()])}
+    assert schema.names() == made
+    assert set(schema.STATES) < made
+
+
 def test_comment_documents_the_column_on_its_line() -> None:
     with duckdb.connect() as con:
         schema.create(con)

@@ -122,11 +122,14 @@ def described(name: str) -> Query | None:
     return None if place is None else read(*place)
 
 
-def find(name: str) -> Query:
-    """The question of that name; raises `UnknownQueryError` with the nearest names."""
+def find(name: str, others: Iterable[str] = ()) -> Query:
+    """The question of that name; raises `UnknownQueryError` with the nearest of all names.
+
+    `others` are names that are no questions but may be meant.
+    """
     every = {query.full_name: query for query in load_all() + load_fleet()}
     if name not in every:
-        raise UnknownQueryError(name, sorted(every))
+        raise UnknownQueryError(name, sorted({*every, *others}))
     return every[name]
 
 

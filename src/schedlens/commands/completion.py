@@ -67,8 +67,9 @@ def sessions(
 def queries(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Names of queries; after a name, its arguments."""
+    """Names of queries and tables; after the name of a query, its arguments."""
     from schedlens.ask import catalog
+    from schedlens.load import schema
 
     every = catalog.load_all() + catalog.load_fleet()
     given = context.params.get("query") or ()
@@ -76,10 +77,13 @@ def queries(
         names = [found for found in every if found.full_name == given[0]]
         known = [each.name.removeprefix("p_") for found in names for each in found.parameters]
         return _matching((f"{name}=" for name in known), incomplete)
+    helps = {found.full_name: found.text.split(". ")[0] for found in every}
+    if context.command.name != "queries":
+        helps |= dict.fromkeys(schema.names(), "A table.")
     return [
-        CompletionItem(found.full_name, help=found.text.split(". ")[0])
-        for found in sorted(every, key=lambda each: each.full_name)
-        if found.full_name.startswith(incomplete)
+        CompletionItem(name, help=text)
+        for name, text in sorted(helps.items())
+        if name.startswith(incomplete)
     ]
 
 

@@ -368,6 +368,7 @@ def _tables(
 ) -> list[Path]:
     from typing import cast
 
+    from schedlens.commands.sql import statement
     from schedlens.export import columnar_files
 
     kind = cast("Form", form)
@@ -376,7 +377,7 @@ def _tables(
         file = output or _home(path, None) / f"{name}.{form}"
         if file.is_dir():
             file = file / f"{name}.{form}"
-        columnar_files.save(con, _statement(con, query), file, kind)
+        columnar_files.save(con, statement(query).strip().rstrip(";"), file, kind)
         return [file]
     folder = output or _home(path, None) / form
     _make(folder)
@@ -389,16 +390,6 @@ def _tables(
         columnar_files.save(con, f'FROM "{name}"', file, kind)
         written.append(file)
     return written
-
-
-def _statement(con: duckdb.DuckDBPyConnection, query: tuple[str, ...]) -> str:
-    """The SELECT for the arguments: SQL, a table, or a query with its arguments."""
-    from schedlens.commands.sql import statement
-    from schedlens.export import columnar_files
-
-    if len(query) == 1 and query[0] in columnar_files.all_tables(con):
-        return f'FROM "{query[0]}"'
-    return statement(query).strip().rstrip(";")
 
 
 def _make(folder: Path) -> None:

@@ -44,7 +44,7 @@ def sql(
 ) -> int:
     """Run a QUERY on the session, database or lake PATH.
 
-    QUERY is SQL, or the name of a query with optional arguments:
+    QUERY is SQL, or the name of a table, or of a query with optional arguments:
 
     \b
       schedlens sql SESSION sibling_overlap
@@ -108,10 +108,17 @@ def _interval(months: int, days: int, nanoseconds: int) -> str:
 
 
 def statement(query: tuple[str, ...]) -> str:
-    """The SQL for the arguments: SQL itself, or a query name and `parameter=value` pairs."""
+    """The SQL for the arguments: SQL, a table, or a query name and `parameter=value` pairs."""
+    if query[0] in schema.names():
+        if len(query) > 1:
+            raise click.UsageError(
+                f"{query[0]} is a table, which takes no arguments: choose rows with SQL, such as "
+                f'"FROM {query[0]} WHERE trace_id = 1"'
+            )
+        return f"FROM {query[0]}"
     if len(query) == 1 and not re.fullmatch(r"[\w.]+", query[0]):
         return query[0]
-    found = catalog.find(query[0])
+    found = catalog.find(query[0], schema.names())
     known = sorted(parameter.name for parameter in found.parameters)
     arguments: dict[str, str] = {}
     for pair in query[1:]:

@@ -57,21 +57,15 @@ def _write_arrow(con: duckdb.DuckDBPyConnection, query: str, out: BinaryIO) -> N
         raise DatabaseError(str(error).splitlines()[0]) from None
 
 
-def all_tables(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """All tables and the views of states, by name."""
+def tables(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """The tables that have rows, by name: of the states, all rows instead of what is stored."""
     rows = con.execute(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' "
         "AND table_type = 'BASE TABLE'"
     ).fetchall()
-    return sorted({name for (name,) in rows} | set(STATES))
-
-
-def tables(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """The tables that have rows, by name: of the states, all rows instead of what is stored."""
     stored = {f"{name}_other" for name in STATES}
     return [
         name
-        for name in all_tables(con)
-        if name not in stored
-        and con.execute(f'SELECT count(*) FROM (FROM "{name}" LIMIT 1)').fetchall()[0][0]
+        for name in sorted({name for (name,) in rows} - stored | set(STATES))
+        if con.execute(f'SELECT count(*) FROM (FROM "{name}" LIMIT 1)').fetchall()[0][0]
     ]

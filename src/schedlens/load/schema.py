@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 STATES = ("thread_state", "cpu_state")
 
 _COMMENT = re.compile(r"-- (.+)")
+_DECLARED = re.compile(r"^CREATE (?:TABLE|VIEW) (\w+) \(", re.MULTILINE)
 
 
 def folder() -> Path:
@@ -33,6 +35,15 @@ def schema_files() -> list[Path]:
 def lake_file() -> Path:
     """The file that declares the tables that only a lake has."""
     return folder() / "schema" / "lake.sql"
+
+
+@cache
+def names() -> frozenset[str]:
+    """The names of all tables and views of states, those that only a lake has included."""
+    files = [*schema_files(), lake_file()]
+    return frozenset(
+        name for path in files for name in _DECLARED.findall(path.read_text(encoding="utf-8"))
+    )
 
 
 def create(
