@@ -58,7 +58,7 @@ def test_arrow_schemas_are_those_of_duckdb() -> None:
 def test_names_are_those_of_all_tables_and_views() -> None:
     with duckdb.connect() as con:
         made = {*schema.create(con), *schema.create(con, [schema.lake_file()])}
-    assert schema.names() == made
+    assert schema.table_names() == made
     assert set(schema.STATES) < made
 
 

@@ -79,7 +79,7 @@ def queries(
         return _matching((f"{name}=" for name in known), incomplete)
     helps = {found.full_name: found.text.split(". ")[0] for found in every}
     if context.command.name != "queries":
-        helps |= dict.fromkeys(schema.names(), "A table.")
+        helps |= dict.fromkeys(schema.table_names(), "A table.")
     return [
         CompletionItem(name, help=text)
         for name, text in sorted(helps.items())

@@ -109,7 +109,7 @@ def _interval(months: int, days: int, nanoseconds: int) -> str:
 
 def statement(query: tuple[str, ...]) -> str:
     """The SQL for the arguments: SQL, a table, or a query name and `parameter=value` pairs."""
-    if query[0] in schema.names():
+    if query[0] in schema.table_names():
         if len(query) > 1:
             raise click.UsageError(
                 f"{query[0]} is a table, which takes no arguments: choose rows with SQL, such as "
@@ -118,7 +118,7 @@ def statement(query: tuple[str, ...]) -> str:
         return f"FROM {query[0]}"
     if len(query) == 1 and not re.fullmatch(r"[\w.]+", query[0]):
         return query[0]
-    found = catalog.find(query[0], schema.names())
+    found = catalog.find(query[0], schema.table_names())
     known = sorted(parameter.name for parameter in found.parameters)
     arguments: dict[str, str] = {}
     for pair in query[1:]:

@@ -58,7 +58,7 @@ def _write_arrow(con: duckdb.DuckDBPyConnection, query: str, out: BinaryIO) -> N
 
 
 def tables(con: duckdb.DuckDBPyConnection) -> list[str]:
-    """The tables that have rows, by name: of the states, all rows instead of what is stored."""
+    """The tables that have rows, by name; states as their views show them."""
     rows = con.execute(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' "
         "AND table_type = 'BASE TABLE'"

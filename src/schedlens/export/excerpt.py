@@ -359,7 +359,7 @@ def _cut_ready(part: Part) -> str:
     WHERE ts < {end} AND until > {begin} AND NOT (ts >= {begin} AND is_entered)"""
 
 
-# The key of each table of states, and the view with all states.
+# For each table of states: what its rows are of, and the view with all states.
 _STATES = {"cpu_state_other": ("cpu", "cpu_state"), "thread_state_other": ("utid", "thread_state")}
 
 

@@ -38,7 +38,7 @@ def lake_file() -> Path:
 
 
 @cache
-def names() -> frozenset[str]:
+def table_names() -> frozenset[str]:
     """The names of all tables and views of states, those that only a lake has included."""
     files = [*schema_files(), lake_file()]
     return frozenset(
