@@ -1,8 +1,9 @@
 """Measures what a command costs before it has anything to do, as ratios within one run.
 
 The processor time of `--help` and of `analyze` on a small recording, from start to report, each in
-a process of its own; once with an empty cache. They are compared with the time that importing
-DuckDB and pyarrow takes, which no analysis can avoid. Prints one JSON object; `--rounds N`.
+a process of its own; once with an empty cache, and for each further recording of a session. They
+are compared with the time that importing DuckDB and pyarrow takes, which no analysis can avoid.
+Prints one JSON object; `--rounds N`.
 """
 
 from __future__ import annotations
@@ -24,21 +25,23 @@ RECORDING = ROOT / "fixtures" / "perf" / "plain.perf.data.xz"
 ROUNDS = 5
 BIN = Path(sys.executable).parent
 IMPORTS, HELP = "imports", " --help"
+FURTHER = 7
 
 
 def measured(rounds: int) -> dict[str, list[float]]:
     """Processor time of each command in s, in each round."""
     with tempfile.TemporaryDirectory(prefix="schedlens-bench-") as name:
         home = Path(name)
-        trace = home / "plain.perf.data"
-        trace.write_bytes(lzma.decompress(RECORDING.read_bytes()))
+        traces = [home / f"{number}.perf.data" for number in range(1 + FURTHER)]
+        for trace in traces:
+            trace.write_bytes(lzma.decompress(RECORDING.read_bytes()))
         # As users start it: with compiled modules.
         environment = {
             **os.environ,
             "SCHEDLENS_CACHE_DIR": str(home / "cache"),
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        analyze = [str(BIN / "analyze"), str(trace), "-o", str(home / "out")]
+        analyze = [str(BIN / "analyze"), "-o", str(home / "out"), str(traces[0])]
         commands = {
             IMPORTS: [sys.executable, "-c", "import duckdb, pyarrow"],
             **{
@@ -55,6 +58,9 @@ def measured(rounds: int) -> dict[str, list[float]]:
                 found.setdefault(label, []).append(spent(command, environment))
             fresh = {**environment, "SCHEDLENS_CACHE_DIR": str(home / f"cache{number}")}
             found.setdefault("analyze, first time", []).append(spent(analyze, fresh))
+            session = spent([*analyze, *map(str, traces[1:])], environment)
+            further = (session - found["analyze"][-1]) / FURTHER
+            found.setdefault("analyze, further recording", []).append(further)
     return found
 
 

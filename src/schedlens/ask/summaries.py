@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 
 import duckdb
+import pyarrow as pa
 
 from schedlens import _decoders
 from schedlens.load import sharing_groups
@@ -24,23 +25,30 @@ WHERE trace_id = $trace_id AND state IN ('running', 'ready')
 ORDER BY ts
 """
 
+# Questions about threads are asked once for all recordings: planning them takes longer than reading
+# the rows of one.
 _WEIGHTS = """
-SELECT utid, weight::INTEGER AS weight, is_unclear, coalesce(place, 0)::INTEGER AS "group"
-FROM share_weight(p_trace_id := $trace_id)
+SELECT trace_id, utid, weight::INTEGER AS weight, is_unclear, coalesce(place, 0)::INTEGER AS "group"
+FROM summary_weight
 LEFT JOIN (
   SELECT unnest($utids::BIGINT[]) AS utid, unnest($places::INTEGER[]) AS place
 ) USING (utid)
+ORDER BY trace_id, utid
 """
+_MAKE_WEIGHTS = "CREATE OR REPLACE TEMP TABLE summary_weight AS FROM share_weight"
+_CPUS = "SELECT trace_id, any_value(cpus) FROM summary_weight GROUP BY trace_id"
 
 # A group of threads is named by the lowest number among them.
 _GROUPS = """
 SELECT
+  trace_id,
   utid,
   CASE WHEN upid IS NOT NULL AND thread IS NOT NULL AND count(*) OVER pool >= $least
     THEN min(utid) OVER pool END AS pool,
-  min(utid) OVER (PARTITION BY process) AS process,
-FROM thread_with_process(p_trace_id := $trace_id)
-WINDOW pool AS (PARTITION BY upid, regexp_replace(thread, '[0-9]+', '#', 'g'))
+  min(utid) OVER (PARTITION BY trace_id, process) AS process,
+FROM thread_with_process
+WINDOW pool AS (PARTITION BY trace_id, upid, regexp_replace(thread, '[0-9]+', '#', 'g'))
+ORDER BY trace_id, utid
 """
 
 LEAST_WORKERS = 3
@@ -50,12 +58,13 @@ LEAST_WORKERS = 3
 _OBSTACLES = f"""
 INSERT INTO ready_obstacle_sum BY NAME
 SELECT
-  trace_id,
-  $start_ns AS start_ns,
-  $end_ns AS end_ns,
+  span.trace_id,
+  span.start_ns,
+  span.end_ns,
   {MIN_IDLE_NS} AS min_idle_ns,
-  * EXCLUDE (trace_id, process, thread, tid, unknown_ns)
-FROM ready_obstacle(p_trace_id := $trace_id, p_min_idle_ns := {MIN_IDLE_NS})
+  found.* EXCLUDE (trace_id, process, thread, tid, unknown_ns)
+FROM ready_obstacle(p_min_idle_ns := {MIN_IDLE_NS}) AS found
+JOIN analysis_span AS span USING (trace_id)
 """
 
 _TABLES = (
@@ -67,30 +76,45 @@ def build(con: duckdb.DuckDBPyConnection) -> None:
     """Replaces the summaries of all recordings. The views of all queries must exist."""
     for table in _TABLES:
         con.execute(f"DELETE FROM {table}")
+    con.execute(_MAKE_WEIGHTS)
+    cpus = dict(con.execute(_CPUS).fetchall())
+    sharing = sharing_groups.read_all(con)
+    of_thread = {utid: place for one in sharing.values() for utid, place in one.of_thread.items()}
+    places = {"utids": [*of_thread], "places": [*of_thread.values()]}
+    weights = _ByRecording(con.sql(_WEIGHTS, params=places).to_arrow_table())
+    members = _ByRecording(con.sql(_GROUPS, params={"least": LEAST_WORKERS}).to_arrow_table())
+    con.execute("DROP TABLE summary_weight")
     for trace_id, start_ns, end_ns in con.execute(
         "SELECT trace_id, start_ns, end_ns FROM analysis_span ORDER BY trace_id"
     ).fetchall():
-        _summarize(con, trace_id, (start_ns, end_ns))
+        groups = sharing[trace_id].groups[1:] if trace_id in sharing else []
+        shared = cpus.get(trace_id), [(group.parent or 0, group.weight) for group in groups]
+        # A stream blocks its connection.
+        with contextlib.closing(con.cursor()) as cursor:
+            runnable = cursor.sql(_RUNNABLE, params={"trace_id": trace_id})
+            summaries = _decoders.summarize(
+                trace_id,
+                (start_ns, end_ns),
+                shared,
+                weights.of(trace_id),
+                members.of(trace_id),
+                runnable.to_arrow_reader(_BATCH),
+            )
+        for table, rows in summaries:
+            con.from_arrow(rows).insert_into(table)
+    con.execute(_OBSTACLES)
 
 
-def _summarize(con: duckdb.DuckDBPyConnection, trace_id: int, window: tuple[int, int]) -> None:
-    own = {"trace_id": trace_id}
-    found = con.execute("SELECT any_value(cpus) FROM share_weight(p_trace_id := $trace_id)", own)
-    (cpus,) = found.fetchall()[0]
-    sharing = sharing_groups.read(con, trace_id)
-    inputs = (
-        (_WEIGHTS, {**own, "utids": [*sharing.of_thread], "places": [*sharing.of_thread.values()]}),
-        (_GROUPS, {**own, "least": LEAST_WORKERS}),
-        (_RUNNABLE, own),
-    )
-    with contextlib.ExitStack() as cursors:
-        streams = []
-        for sql, parameters in inputs:
-            # A stream blocks its connection, so each one has its own cursor.
-            cursor = cursors.enter_context(contextlib.closing(con.cursor()))
-            streams.append(cursor.sql(sql, params=parameters).to_arrow_reader(_BATCH))
-        groups = [(group.parent or 0, group.weight) for group in sharing.groups[1:]]
-        summaries = _decoders.summarize(trace_id, window, (cpus, groups), *streams)
-    for table, rows in summaries:
-        con.from_arrow(rows).insert_into(table)
-    con.execute(_OBSTACLES, {**own, "start_ns": window[0], "end_ns": window[1]})
+class _ByRecording:
+    """Rows in the order of `trace_id`, the first column, which `of` leaves out."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows.drop_columns("trace_id")
+        self._place: dict[int, tuple[int, int]] = {}
+        for place, trace_id in enumerate(rows.column("trace_id").to_pylist()):
+            first, number = self._place.get(trace_id, (place, 0))
+            self._place[trace_id] = (first, number + 1)
+
+    def of(self, trace_id: int) -> pa.RecordBatchReader:
+        """The rows of one recording."""
+        return self._rows.slice(*self._place.get(trace_id, (0, 0))).to_reader()

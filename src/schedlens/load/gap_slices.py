@@ -67,7 +67,9 @@ FROM (
     WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
   ) AS lost
   ASOF JOIN (
-    SELECT rowid AS row, utid, ts, prev_cpu FROM sched_slice WHERE NOT is_idle
+    SELECT rowid AS row, utid, ts, prev_cpu
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND NOT is_idle
   ) AS slice
     ON slice.utid = lost.utid AND slice.ts >= lost.end_ns
   WHERE slice.prev_cpu IS NOT NULL

@@ -76,6 +76,7 @@ WITH
     FROM sched_slice AS slice
     JOIN thread_state_other AS wait ON wait.utid = slice.utid AND wait.ts + wait.dur = slice.ts
     WHERE slice.trace_id = $trace_id
+      AND wait.trace_id = $trace_id
       AND slice.ready_ns IS NULL
       AND NOT slice.is_idle
       AND NOT slice.left_censored
@@ -227,7 +228,7 @@ WITH
     ) AS woken
       ON woken.utid = bounded.utid AND woken.ts <= bounded.ts
     WHERE bounded.state = 'waiting' AND bounded.gap_ns > bounded.ts
-      AND before.state = 'running' AND woken.ts >= before.ts
+      AND before.trace_id = $trace_id AND before.state = 'running' AND woken.ts >= before.ts
   ),
   -- How it was woken at the end of the period: `wakeup_new` is the first wakeup of a thread, so any
   -- other one shows that it has run and waited since.
@@ -235,7 +236,7 @@ WITH
     SELECT outlasting.row, any_value(wakeup.kind) AS kind
     FROM outlasting
     JOIN wakeup ON wakeup.utid = outlasting.utid AND wakeup.ts = outlasting.end_ns
-    WHERE outlasting.state = 'new' AND wakeup.effective
+    WHERE outlasting.state = 'new' AND wakeup.trace_id = $trace_id AND wakeup.effective
     GROUP BY outlasting.row
   ),
   -- A thread that is woken and switched in at one time is ready for no time.
@@ -243,7 +244,7 @@ WITH
     SELECT DISTINCT outlasting.row
     FROM outlasting
     JOIN wakeup ON wakeup.utid = outlasting.utid AND wakeup.ts = outlasting.end_ns
-    WHERE outlasting.state <> 'ready'
+    WHERE outlasting.state <> 'ready' AND wakeup.trace_id = $trace_id
   ),
   followed AS (
     SELECT
@@ -253,6 +254,7 @@ WITH
     FROM outlasting
     JOIN thread_state AS next ON next.utid = outlasting.utid AND next.ts = outlasting.end_ns
     LEFT JOIN woken_at_end ON woken_at_end.row = outlasting.row
+    WHERE next.trace_id = $trace_id
     GROUP BY outlasting.row
   )
 SELECT

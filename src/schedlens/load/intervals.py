@@ -329,8 +329,12 @@ def build(con: duckdb.DuckDBPyConnection, trace_ids: list[int]) -> None:
     the form that the state machine produces.
     """
     for trace_id in trace_ids:
-        for table in _TABLES:
-            con.execute(f"DELETE FROM {table} WHERE trace_id = ?", [trace_id])
+        # Each recording with any time has rows of this table.
+        if con.execute(
+            "SELECT 1 FROM concurrency_slice WHERE trace_id = ? LIMIT 1", [trace_id]
+        ).fetchone():
+            for table in _TABLES:
+                con.execute(f"DELETE FROM {table} WHERE trace_id = ?", [trace_id])
         with _workspace(con) as place:
             _compute(con, trace_id, place)
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
+_ANY = "SELECT 1 FROM cpu WHERE trace_id = $trace_id AND online = false LIMIT 1"
+
 # A CPU's offline periods, unless a switch contradicts them.
 _OFFLINE = """
 CREATE OR REPLACE TEMP TABLE offline_span AS
@@ -134,6 +136,8 @@ WHERE sched_slice.rowid = offline_slice.row
 def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     """Marks the derived rows of a recording as offline where a CPU was offline."""
     parameters = {"trace_id": trace_id}
+    if con.execute(_ANY, parameters).fetchone() is None:
+        return
     con.execute(_OFFLINE, parameters)
     con.execute(_CUT_TILES, parameters)
     con.execute("DELETE FROM cpu_state_other WHERE rowid IN (SELECT row FROM offline_tile)")

@@ -52,7 +52,10 @@ FROM (
 ) AS bound
 WHERE bound.cpu IS NOT NULL
   AND bound.utid NOT IN (SELECT utid FROM affinity WHERE trace_id = $trace_id)
-  AND NOT EXISTS (FROM sched_slice AS s WHERE s.utid = bound.utid AND s.cpu <> bound.cpu)
+  AND NOT EXISTS (
+    FROM sched_slice AS s
+    WHERE s.trace_id = $trace_id AND s.utid = bound.utid AND s.cpu <> bound.cpu
+  )
 """
 
 # Parts of the time of loading, so that the time left is right: reading the recordings, then their

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import duckdb
@@ -26,19 +28,31 @@ class SharingGroups:
 
 
 def read(con: duckdb.DuckDBPyConnection, trace_id: int) -> SharingGroups:
-    """The answer of `sharing_group`. The views of all queries must exist."""
-    found = SharingGroups()
-    places: dict[tuple[str, ...], int] = {}
-    for utid, path, weights in con.execute(
-        "SELECT utid, path, weights FROM sharing_group(p_trace_id := $trace_id)",
-        {"trace_id": trace_id},
-    ).fetchall():
+    """The answer of `sharing_group` for a recording. The views of all queries must exist."""
+    sql = "SELECT trace_id, utid, path, weights FROM sharing_group(p_trace_id := $trace_id)"
+    return _grouped(con.execute(sql, {"trace_id": trace_id}).fetchall())[trace_id]
+
+
+def read_all(con: duckdb.DuckDBPyConnection) -> Mapping[int, SharingGroups]:
+    """The same for all recordings, by `trace_id`; one that has no groups has the root alone."""
+    return _grouped(
+        con.execute("SELECT trace_id, utid, path, weights FROM sharing_group").fetchall()
+    )
+
+
+def _grouped(
+    rows: Iterable[tuple[int, int, list[str], list[float]]],
+) -> defaultdict[int, SharingGroups]:
+    made: defaultdict[int, SharingGroups] = defaultdict(SharingGroups)
+    places: dict[tuple[int | str, ...], int] = {}
+    for trace_id, utid, path, weights in rows:
+        found = made[trace_id]
         place = 0
         for depth, weight in enumerate(weights, start=1):
-            key = tuple(path[:depth])
+            key: tuple[int | str, ...] = (trace_id, *path[:depth])
             if key not in places:
                 places[key] = len(found.groups)
-                found.groups.append(SharingGroup(key[-1], place, weight))
+                found.groups.append(SharingGroup(path[depth - 1], place, weight))
             place = places[key]
         found.of_thread[utid] = place
-    return found
+    return made

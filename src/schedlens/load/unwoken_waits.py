@@ -26,12 +26,14 @@ WITH
     WHERE trace_id = $trace_id AND ready_ns IS NULL AND NOT is_idle AND NOT left_censored
   ),
   -- A wakeup at the time of the switch-in leaves no time in which the thread was ready.
-  woken AS (SELECT utid, ts FROM wakeup JOIN entered USING (utid, ts))
+  woken AS (
+    SELECT utid, ts FROM wakeup JOIN entered USING (utid, ts) WHERE trace_id = $trace_id
+  )
 SELECT wait.rowid AS row, wait.utid
 FROM thread_state_other AS wait
 JOIN entered ON entered.utid = wait.utid AND entered.ts = wait.ts + wait.dur
 ANTI JOIN woken ON woken.utid = entered.utid AND woken.ts = entered.ts
-WHERE wait.state IN ('waiting', 'new') AND wait.dur > 0
+WHERE wait.trace_id = $trace_id AND wait.state IN ('waiting', 'new') AND wait.dur > 0
 """
 
 # A recorder that misses the wakeups of a thread may have missed the one of its last wait too.

@@ -351,6 +351,8 @@ def _small_lanes(one: Recording, overview: dict[str, Any], budget: int) -> list[
     made = []
     curves = Counter(row["kind"] for row in overview["counters"])
     for kind in SMALL:
+        if not _may_have_lanes(one, kind, overview):
+            continue
         # Curves of many CPUs have wider columns: every lane is whole.
         steps = int(budget * CURVES_PART) // SLICE_BYTES
         width = min(CURVE_COLUMNS, max(LEAST_COLUMNS, steps // max(1, curves[kind])))
@@ -365,6 +367,21 @@ def _small_lanes(one: Recording, overview: dict[str, Any], budget: int) -> list[
         if table.num_rows:
             made.append(_stream(kind, one.span, table))
     return made
+
+
+def _may_have_lanes(one: Recording, kind: str, overview: dict[str, Any]) -> bool:
+    """False if the overview shows that there are none: to plan the question takes longer."""
+    if kind in ("frame", "guest"):
+        return bool(overview[f"{kind}s"])
+    if kind == "mark":
+        return bool(overview["has_marks"])
+    if kind == "parked" and not overview["has_parking"]:
+        # Where CPUs may be parked, their state is unknown without a record.
+        windows = (
+            f"SELECT is_windows_source(source) AS yes FROM trace WHERE trace_id = {one.trace_id}"
+        )
+        return bool(one.rows(windows)[0]["yes"])
+    return kind == "parked" or any(row["kind"] == kind for row in overview["counters"])
 
 
 def _overview(one: Recording) -> dict[str, Any]:

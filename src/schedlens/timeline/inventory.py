@@ -68,6 +68,10 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
     def rows(sql: str) -> list[dict[str, Any]]:
         return table(timelines, sql, one if "$one" in sql else {})
 
+    def has(name: str, condition: str = "true") -> bool:
+        # To plan a question takes longer than this, and most recordings have no answer.
+        return bool(rows(f"SELECT 1 FROM {name} WHERE trace_id = $one AND {condition} LIMIT 1"))
+
     waiting = rows("SELECT key, reason FROM tiles.waiting WHERE trace_id = $one ORDER BY key")
     counters = rows(
         "SELECT row_number() OVER (ORDER BY counter, cpu) AS id, counter || ' of CPU ' || cpu "
@@ -78,7 +82,7 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
         "SELECT DISTINCT cpu AS id, 'frequency of CPU ' || cpu AS name, 'MHz' AS unit, cpu, "
         "'frequency' AS kind FROM cpu_frequency WHERE trace_id = $one ORDER BY cpu"
     )
-    has_parking = bool(rows("SELECT 1 FROM cpu_parking WHERE trace_id = $one LIMIT 1"))
+    has_parking = has("cpu_parking")
     if has_parking:
         counters.append(
             {"id": 0, "name": "parked CPUs", "unit": "CPUs", "cpu": None, "kind": "parked_count"}
@@ -120,22 +124,24 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
         ),
         "counter_names": [row["counter"] for row in rows(_COUNTERS)],
         # The lanes of frames, by the process that presents them.
-        "frames": rows(
+        "frames": []
+        if not has("frame")
+        else rows(
             f"SELECT DISTINCT id, name FROM (SELECT {FRAME_LANE} AS id, process AS name "
             f"FROM frame_time(p_trace_id := $one, p_from_ns := {start}, p_to_ns := {end}) "
             "WHERE dur_ns > 0) ORDER BY id"
         ),
         # The lanes of the CPUs of guests, with the host's thread that is the CPU.
-        "guests": rows(
+        "guests": []
+        if not has("guest_cpu")
+        else rows(
             f"SELECT DISTINCT {GUEST_LANE} AS id, coalesce(guest, 'guest') || ' CPU ' || guest_cpu "
             "AS name, host_utid AS utid FROM guest_slice($one) ORDER BY id"
         ),
-        "has_marks": bool(
-            rows("SELECT 1 FROM mark WHERE trace_id = $one AND kind <> 'frame' LIMIT 1")
-        ),
+        "has_marks": has("mark", "kind <> 'frame'"),
         "has_parking": has_parking,
-        "has_samples": bool(rows("SELECT 1 FROM sample WHERE trace_id = $one LIMIT 1")),
-        "has_stacks": bool(rows("SELECT 1 FROM stack WHERE trace_id = $one LIMIT 1")),
+        "has_samples": has("sample"),
+        "has_stacks": has("stack"),
     }
 
 
