@@ -103,22 +103,20 @@ WITH
     FROM cpu_time(p_trace_id, p_from_ns, p_to_ns)
     GROUP BY trace_id
   ),
-  slice AS (
-    SELECT
-      trace_id,
-      utid,
-      state,
-      clipped_ns(ts, dur, start_ns, end_ns) AS dur,
+  -- By thread first: to count the threads among the rows takes longer.
+  seen AS (
+    SELECT trace_id, utid, state, max(clipped_ns(ts, dur, start_ns, end_ns)) AS longest_ns,
     FROM thread_state
     JOIN span USING (trace_id)
-    WHERE ts <= end_ns AND ts + dur >= start_ns
+    WHERE state IN ('running', 'unknown') AND ts <= end_ns AND ts + dur >= start_ns
+    GROUP BY trace_id, utid, state
   ),
   alive AS (
     SELECT
       trace_id,
-      count(DISTINCT utid) FILTER (WHERE state = 'running') AS threads_ran,
-      count(DISTINCT utid) FILTER (WHERE state = 'unknown' AND dur > 0) AS threads_unknown,
-    FROM slice
+      count(*) FILTER (WHERE state = 'running') AS threads_ran,
+      count(*) FILTER (WHERE state = 'unknown' AND longest_ns > 0) AS threads_unknown,
+    FROM seen
     GROUP BY trace_id
   ),
   stacked AS (

@@ -12,30 +12,49 @@ WITH
   place AS (FROM topology(p_trace_id)),
   -- The first wakeup of a thread alone says nothing about its waits.
   woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE ends_wait(kind)),
-  -- Summed by word first: a comparison of each row with each word takes longer.
+  -- States as in thread_state, summed where they are stored: its rows are twice as many as slices.
   spent AS (
     SELECT
       utid,
-      state,
-      sum(clipped_ns(ts, dur, start_ns, end_ns)) AS dur,
-      any_value(span.dur_ns) AS window_ns,
-      any_value(woken.trace_id) IS NOT NULL AS is_woken,
-    FROM thread_state
+      sum(clipped_ns(ts, dur, start_ns, end_ns)) FILTER (
+        WHERE ts <= end_ns AND ts + dur >= start_ns
+      ) AS run_ns,
+      sum(clipped_ns(ts - ready_ns, ready_ns, start_ns, end_ns)) FILTER (
+        WHERE ready_ns > 0 AND ts - ready_ns <= end_ns AND ts >= start_ns
+      ) AS ready_ns,
+      NULL AS wait_ns,
+      NULL AS new_ns,
+      NULL AS lost_ns,
+    FROM sched_slice
     JOIN span USING (trace_id)
-    LEFT JOIN woken USING (trace_id)
-    WHERE ts <= end_ns AND ts + dur >= start_ns
-    GROUP BY utid, state
+    WHERE NOT is_idle AND ts - coalesce(ready_ns, 0) <= end_ns AND ts + dur >= start_ns
+    GROUP BY utid
+    HAVING run_ns IS NOT NULL OR ready_ns IS NOT NULL
+    UNION ALL
+    SELECT
+      utid,
+      NULL,
+      sum(dur) FILTER (WHERE state = 'ready'),
+      sum(dur) FILTER (WHERE state = 'waiting'),
+      sum(dur) FILTER (WHERE state = 'new'),
+      sum(dur) FILTER (WHERE state = 'unknown'),
+    FROM (
+      SELECT utid, state, sum(clipped_ns(ts, dur, start_ns, end_ns)) AS dur,
+      FROM thread_state_other
+      JOIN span USING (trace_id)
+      WHERE ts <= end_ns AND ts + dur >= start_ns
+      GROUP BY utid, state
+    )
+    GROUP BY utid
   ),
   time_in AS (
     SELECT
       utid,
-      any_value(window_ns) AS window_ns,
-      coalesce(sum(dur) FILTER (WHERE state = 'running'), 0)::BIGINT AS run_ns,
-      coalesce(sum(dur) FILTER (WHERE state = 'ready'), 0)::BIGINT AS ready_ns,
-      coalesce(sum(dur) FILTER (WHERE state = 'waiting'), 0)::BIGINT AS wait_ns,
-      coalesce(sum(dur) FILTER (WHERE state = 'new'), 0)::BIGINT AS new_ns,
-      coalesce(sum(dur) FILTER (WHERE state = 'unknown'), 0)::BIGINT AS lost_ns,
-      any_value(is_woken) AS is_woken,
+      coalesce(sum(run_ns), 0)::BIGINT AS run_ns,
+      coalesce(sum(ready_ns), 0)::BIGINT AS ready_ns,
+      coalesce(sum(wait_ns), 0)::BIGINT AS wait_ns,
+      coalesce(sum(new_ns), 0)::BIGINT AS new_ns,
+      coalesce(sum(lost_ns), 0)::BIGINT AS lost_ns,
     FROM spent
     GROUP BY utid
   ),
@@ -145,20 +164,20 @@ SELECT
   -- what its own CPU clock shows beyond the records, ns. (bound)
   (run_ns + coalesce(doubt.run_unknown_ns, 0))::BIGINT AS run_high_ns,
   -- run_ns as a share of the window, percent of one logical CPU. (from run_pct to run_high_pct)
-  100.0 * run_ns / nullif(window_ns, 0) AS run_pct,
+  100.0 * run_ns / nullif(span.dur_ns, 0) AS run_pct,
   -- run_high_ns as a share of the window, percent. (bound)
-  100.0 * (run_ns + coalesce(doubt.run_unknown_ns, 0)) / nullif(window_ns, 0) AS run_high_pct,
+  100.0 * (run_ns + coalesce(doubt.run_unknown_ns, 0)) / nullif(span.dur_ns, 0) AS run_high_pct,
   -- Ready time: runnable but not running, ns. (at least; unknown_ns more at most)
   ready_ns,
   -- Waiting (blocked) time, ns; null if no wakeups were recorded, because it cannot be separated
   -- from ready time. (at least; unknown_ns more at most)
-  CASE WHEN is_woken THEN wait_ns END AS wait_ns,
+  CASE WHEN woken.trace_id IS NOT NULL THEN wait_ns END AS wait_ns,
   -- Time created and not yet runnable, ns; null if no wakeups were recorded.
   -- (at least; unknown_ns more at most)
-  CASE WHEN is_woken THEN new_ns END AS new_ns,
+  CASE WHEN woken.trace_id IS NOT NULL THEN new_ns END AS new_ns,
   -- Time in which its state is unknown; if no wakeups were recorded, also all time in which it was
   -- blocked or ready, ns. (bound)
-  (lost_ns + CASE WHEN is_woken THEN 0 ELSE wait_ns + new_ns END)::BIGINT AS unknown_ns,
+  (lost_ns + CASE WHEN woken.trace_id IS NULL THEN wait_ns + new_ns ELSE 0 END)::BIGINT AS unknown_ns,
   -- Switch-ins. (at least)
   coalesce(switches_in, 0) AS switches_in,
   -- Switch-outs because it blocked or exited. (at least)
@@ -214,7 +233,9 @@ SELECT
   -- Systemd service or scope of that cgroup; null: in none, or not recorded.
   own.last.service AS service,
 FROM who
+JOIN span ON span.trace_id = who.trace_id
 JOIN time_in USING (utid)
+LEFT JOIN woken ON woken.trace_id = who.trace_id
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS doubt ON doubt.utid = who.utid
 LEFT JOIN switches USING (utid)
 LEFT JOIN switches_out USING (utid)
