@@ -195,7 +195,7 @@ def test_findings_of_the_experiment_come_first(
         "database": "session/analysis.duckdb", "report": None, "calibration": None,
         "next_queries": [], "what_if": {"replays": [], "gains": []},
     }  # fmt: skip
-    overview.show(facts)
+    overview.show_findings(facts)
     lines = [line for line in capsys.readouterr().out.splitlines() if line[:8].strip()]
     signs = [
         line.split()[0] for line in lines if line.split()[0] in ("critical", "warning", "info")

@@ -189,6 +189,14 @@ def analyze(
             ) as run,
         ):
             con, scope, failures = run.con, run.scope, run.failures
+            facts = overview.facts(scope, failures, database, None if no_report else report_file)
+            unprinted: BaseException | None = None
+            try:
+                if not as_json:
+                    overview.show_findings(facts)
+            except (OSError, SystemExit) as error:
+                # The output is full or closed: the result is written nevertheless.
+                unprinted = error
             if lake is not None:
                 with timings.phase("lake"):
                     entries = written.write(con, lake_files, planned)
@@ -207,7 +215,6 @@ def analyze(
                     )  # fmt: skip
                     timelines.detach()
             unread = run.unread()
-            facts = overview.facts(scope, failures, database, None if no_report else report_file)
             facts["experiment"] = results.read(con, recordings[0].session)
             kept = calibration.store(con, recordings[0])
             facts["calibration"] = str(kept) if kept else None
@@ -219,10 +226,12 @@ def analyze(
         for line in error.lines[1:]:
             click.echo(terminal.visible(f"analyze: {line}"), err=True)
         raise
+    if unprinted is not None:
+        raise unprinted
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
-        overview.show(facts)
+        overview.show_files(facts)
         if lake is not None:
             there = sum(known.is_present for known in planned)
             already = f"; {there} already there" if there else ""

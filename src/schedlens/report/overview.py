@@ -124,9 +124,9 @@ _SIGNS = {
 }
 
 
-def show(facts: dict[str, Any]) -> None:
-    """Prints the most important findings, the outcomes, and the next steps."""
-    console = Console(highlight=False, soft_wrap=True)
+def show_findings(facts: dict[str, Any]) -> None:
+    """Prints the most important findings and the outcomes."""
+    console = _console()
     traces = facts["traces"]
     seconds = sum(trace["duration_ns"] for trace in traces) / 1e9
     console.print(f"[bold]{count(len(traces), 'recording')}[/bold], {seconds:.1f} s")
@@ -148,6 +148,13 @@ def show(facts: dict[str, Any]) -> None:
     for line in todo.unpredicted(facts):
         console.print(f"{_SIGNS['unknown']} [dim]{_hanging(console, line)}[/]")
     _show_outcomes(console, facts)
+    # At once, also into a pipe: the report takes a third of the time.
+    console.file.flush()
+
+
+def show_files(facts: dict[str, Any]) -> None:
+    """Prints what was written, and what to do next."""
+    console = _console()
     console.print(f"\ndatabase  {escape(facts['database'])}")
     if facts["report"]:
         console.print(f"report    {escape(facts['report'])}")
@@ -161,6 +168,10 @@ def show(facts: dict[str, Any]) -> None:
     for query in facts["next_queries"]:
         console.print(f"  schedlens sql {escape(folder)} {query}")
     console.print(f'  duckdb {escape(shlex.quote(facts["database"]))} -c "FROM finding"')
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=True)
 
 
 def show_timings(timings: Timings) -> None:
