@@ -422,7 +422,7 @@ JOIN reach
   ON reach.utid = period.utid AND reach.state = period.state AND period.dur >= reach.least_ns
 QUALIFY row_number() OVER (PARTITION BY period.utid, period.state ORDER BY dur DESC, ts)
   <= {WAITS_PER_THREAD}
-ORDER BY period.state, dur DESC, ts
+ORDER BY period.state, dur DESC, ts, period.utid
 LIMIT {MOST_WAITS}
 """
     )

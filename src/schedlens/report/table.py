@@ -95,14 +95,18 @@ def shown_columns(names: Sequence[str], rows: Rows) -> list[str]:
 
 
 def value(found: object) -> object:
-    """One cell as JSON: exact or text; not a number and infinities are unknown."""
+    """One cell as JSON: whole numbers exact, fractions with 12 digits, others as text.
+
+    The last digits of a sum of fractions differ from run to run, because DuckDB's threads add them
+    up in any order. Not a number and infinities are unknown.
+    """
     if found is None or isinstance(found, bool):
         return found
     if isinstance(found, int):
         return found if abs(found) < _EXACT else str(found)
     if isinstance(found, (float, decimal.Decimal)):
         number = float(found)
-        return number if math.isfinite(number) else None
+        return float(f"{number:.12g}") if math.isfinite(number) else None
     if isinstance(found, (list, tuple)):
         text = ", ".join("?" if item is None else str(item) for item in found[:64])
         return _cut(text + (f", … {len(found)} in all" if len(found) > 64 else ""))
