@@ -87,7 +87,7 @@ def build(con: duckdb.DuckDBPyConnection) -> None:
     for trace_id, start_ns, end_ns in con.execute(
         "SELECT trace_id, start_ns, end_ns FROM analysis_span ORDER BY trace_id"
     ).fetchall():
-        groups = sharing[trace_id].groups[1:] if trace_id in sharing else []
+        groups = sharing[trace_id].groups[1:]
         shared = cpus.get(trace_id), [(group.parent or 0, group.weight) for group in groups]
         # A stream blocks its connection.
         with contextlib.closing(con.cursor()) as cursor:

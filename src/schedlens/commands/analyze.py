@@ -191,12 +191,12 @@ def analyze(
             con, scope, failures = run.con, run.scope, run.failures
             facts = overview.facts(scope, failures, database, None if no_report else report_file)
             unprinted: BaseException | None = None
-            try:
-                if not as_json:
+            if not as_json:
+                try:
                     overview.show_findings(facts)
-            except (OSError, SystemExit) as error:
-                # The output is full or closed: the result is written nevertheless.
-                unprinted = error
+                except (OSError, SystemExit) as error:
+                    # The output is full or closed: the result is written nevertheless.
+                    unprinted = error
             if lake is not None:
                 with timings.phase("lake"):
                     entries = written.write(con, lake_files, planned)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-_ANY = "SELECT 1 FROM cpu WHERE trace_id = $trace_id AND online = false LIMIT 1"
+_ANY_OFFLINE = "SELECT 1 FROM cpu WHERE trace_id = $trace_id AND online = false LIMIT 1"
 
 # A CPU's offline periods, unless a switch contradicts them.
 _OFFLINE = """
@@ -136,7 +136,7 @@ WHERE sched_slice.rowid = offline_slice.row
 def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     """Marks the derived rows of a recording as offline where a CPU was offline."""
     parameters = {"trace_id": trace_id}
-    if con.execute(_ANY, parameters).fetchone() is None:
+    if con.execute(_ANY_OFFLINE, parameters).fetchone() is None:
         return
     con.execute(_OFFLINE, parameters)
     con.execute(_CUT_TILES, parameters)

@@ -69,7 +69,7 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
         return table(timelines, sql, one if "$one" in sql else {})
 
     def has(name: str, condition: str = "true") -> bool:
-        # To plan a question takes longer than this, and most recordings have no answer.
+        # Planning a question takes longer than this, and most recordings have no frames or guests.
         return bool(rows(f"SELECT 1 FROM {name} WHERE trace_id = $one AND {condition} LIMIT 1"))
 
     waiting = rows("SELECT key, reason FROM tiles.waiting WHERE trace_id = $one ORDER BY key")
@@ -124,20 +124,20 @@ def overview(timelines: Timelines, trace_id: int) -> dict[str, Any]:
         ),
         "counter_names": [row["counter"] for row in rows(_COUNTERS)],
         # The lanes of frames, by the process that presents them.
-        "frames": []
-        if not has("frame")
-        else rows(
+        "frames": rows(
             f"SELECT DISTINCT id, name FROM (SELECT {FRAME_LANE} AS id, process AS name "
             f"FROM frame_time(p_trace_id := $one, p_from_ns := {start}, p_to_ns := {end}) "
             "WHERE dur_ns > 0) ORDER BY id"
-        ),
+        )
+        if has("frame")
+        else [],
         # The lanes of the CPUs of guests, with the host's thread that is the CPU.
-        "guests": []
-        if not has("guest_cpu")
-        else rows(
+        "guests": rows(
             f"SELECT DISTINCT {GUEST_LANE} AS id, coalesce(guest, 'guest') || ' CPU ' || guest_cpu "
             "AS name, host_utid AS utid FROM guest_slice($one) ORDER BY id"
-        ),
+        )
+        if has("guest_cpu")
+        else [],
         "has_marks": has("mark", "kind <> 'frame'"),
         "has_parking": has_parking,
         "has_samples": has("sample"),
