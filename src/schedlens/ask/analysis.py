@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,13 +24,15 @@ def load(
     window: tuple[int | None, int | None],
     progress: recording_rows.Progress,
     trace_ids: Sequence[int] | None = None,
+    phase: recording_rows.Phase = nullcontext,
 ) -> list[recording_rows.Failure]:
     """Does what `recording_rows.load_rows` does, then adds all views and the summaries."""
-    failures = recording_rows.load_rows(con, recordings, window, progress, trace_ids)
+    failures = recording_rows.load_rows(con, recordings, window, progress, trace_ids, phase)
     if len(failures) < len(recordings):
         if not catalog.is_installed(con):
             catalog.install(con)
-        summaries.build(con)
+        with phase("load: summaries"):
+            summaries.build(con)
     return failures
 
 

@@ -86,7 +86,9 @@ def analyzed(
         threads=query_threads.count(recordings),
     ) as con:
         with bar(quiet=quiet) as progress, timings.phase("load"):
-            failures = analysis.load(con, recordings, questions.window, progress, trace_ids)
+            failures = analysis.load(
+                con, recordings, questions.window, progress, trace_ids, timings.phase
+            )
         if len(failures) == len(recordings):
             raise NothingLoadedError([failure.line for failure in failures])
         _check_window(con, questions.window)

@@ -40,12 +40,16 @@ class Timings:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Times a phase as a whole."""
+        """Times a phase as a whole; the times of several of one name are added up."""
+        timing = next((one for one in self.phases if one.part == name), None)
+        if timing is None:
+            timing = Timing(name, "", 0.0)
+            self.phases.append(timing)
         begin = time.perf_counter()
         try:
             yield
         finally:
-            self.phases.append(Timing(name, "", time.perf_counter() - begin))
+            timing.seconds += time.perf_counter() - begin
 
     @contextmanager
     def of(self, part: str) -> Iterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,6 +64,9 @@ _READ_SHARE = 0.65
 _INTERVALS_SHARE = 0.25
 
 Progress = Callable[[str, float], None]
+Phase = Callable[[str], AbstractContextManager[object]]
+"""Times a part of loading, by its name."""
+READING, GAPS, INTERVALS = "load: reading and storing", "load: gaps", "load: intervals"
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,13 @@ def load_rows(
     window: tuple[int | None, int | None],
     progress: Progress,
     trace_ids: Sequence[int] | None = None,
+    phase: Phase = nullcontext,
 ) -> list[Failure]:
     """Loads all recordings, each completely or not at all; returns those that failed.
 
     `window` is (from, to) in ns, None for the default end; it fills `analysis_window`. `trace_ids`
-    are the numbers of the recordings, each between 1 and 2**31 - 1; by default from 1.
+    are the numbers of the recordings, each between 1 and 2**31 - 1; by default from 1. `phase`
+    times what it does for each recording.
     """
     failures: list[Failure] = []
     loaded: dict[int, str] = {}
@@ -102,7 +107,7 @@ def load_rows(
         def part(share: float, label: str = recording.label, before: int = place) -> None:
             progress(label, _READ_SHARE * (before + share) / len(recordings))
 
-        with SecondWriter(con, _insert) as second:
+        with phase(READING), SecondWriter(con, _insert) as second:
             con.begin()
             try:
                 is_traced = _load(con, recording, trace_id, part, second)
@@ -121,7 +126,7 @@ def load_rows(
         if is_traced:
             # In a transaction of its own: if one deletes rows that it has inserted, DuckDB writes
             # the whole table again. No error here is about one recording only.
-            with _transaction(con):
+            with phase(GAPS), _transaction(con):
                 _conclude(con, trace_id)
         loaded[trace_id] = recording.label
     if not loaded:
@@ -129,8 +134,9 @@ def load_rows(
     analysis_windows.fill(con, window)
     for place, (trace_id, label) in enumerate(loaded.items()):
         progress(label, _READ_SHARE + _INTERVALS_SHARE * place / len(loaded))
-        intervals.build(con, [trace_id])
-        capture.build_paths(con, trace_id)
+        with phase(INTERVALS):
+            intervals.build(con, [trace_id])
+            capture.build_paths(con, trace_id)
     progress(label, _READ_SHARE + _INTERVALS_SHARE)
     return failures
 
