@@ -6,11 +6,12 @@
 //! what a thread is owed in a period is the difference between the sums at its end and at its start.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::input::{IntervalError, RunnableRow, WeightRow, Window};
 use super::shared_cpus::{Group, Tree};
 use super::tables::{Table, Value};
+use super::threads::ByThread;
 use crate::chunk::Output;
 
 /// How a thread shares.
@@ -49,7 +50,7 @@ pub struct Shares {
     window: Window,
     /// CPUs that are online.
     cpus: i64,
-    sharers: HashMap<i64, Sharer>,
+    sharers: ByThread<Sharer>,
     /// The threads that share, up to `now_ns`.
     tree: Tree,
     /// Time up to `now_ns` with more runnable threads than CPUs.

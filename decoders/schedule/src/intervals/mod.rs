@@ -29,7 +29,7 @@ mod tables;
 mod threads;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::chunk::Output;
 use affinity::{Affinity, AffinityChange};
@@ -46,6 +46,7 @@ use overlap::Overlap;
 use ready::{Begun, Ready};
 use serialized::Serialized;
 use sharing::Sharing;
+use threads::ByThread;
 
 pub use critical_path::critical_path;
 pub use input::{Batches, IntervalError, Window};
@@ -128,7 +129,7 @@ pub struct Intervals {
     affinity: Affinity,
     continuations: Continuations,
     /// Threads of throttled cgroups, and whether that was not read at the end.
-    throttled: HashMap<i64, bool>,
+    throttled: ByThread<bool>,
     changes: VecDeque<(i64, Change)>,
     timers: BinaryHeap<Reverse<(i64, Timer)>>,
     cpu_state: Cursor<StateRow>,

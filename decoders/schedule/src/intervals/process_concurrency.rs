@@ -1,10 +1,11 @@
 //! How many threads of each process ran at once: `concurrency_process_sum`.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::input::{GroupRow, IntervalError, RunnableRow, Window};
 use super::tables::{Table, Value};
+use super::threads::ByThread;
 use crate::chunk::Output;
 
 /// Processes of one name.
@@ -22,7 +23,7 @@ pub struct ProcessConcurrency {
     window: Window,
     named: Vec<Named>,
     /// The index of each thread's process name.
-    threads: HashMap<i64, usize>,
+    threads: ByThread<usize>,
     ends: BinaryHeap<Reverse<(i64, usize)>>,
 }
 
@@ -31,7 +32,7 @@ impl ProcessConcurrency {
     pub fn new(window: Window, groups: &[GroupRow]) -> Self {
         let mut places: BTreeMap<i64, usize> = BTreeMap::new();
         let mut named = Vec::new();
-        let mut threads = HashMap::new();
+        let mut threads = ByThread::default();
         for row in groups {
             let place = *places.entry(row.process).or_insert_with(|| {
                 named.push(Named {

@@ -4,10 +4,11 @@
 //! the moment another one starts does not end it.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::input::{GroupRow, IntervalError, RunnableRow, Window};
 use super::tables::{Table, Value};
+use super::threads::ByThread;
 use crate::chunk::Output;
 
 /// A section that has not ended.
@@ -46,7 +47,7 @@ pub struct Sections {
     window: Window,
     pools: Vec<Pool>,
     /// The index of each worker's pool.
-    workers: HashMap<i64, usize>,
+    workers: ByThread<usize>,
     ends: BinaryHeap<Reverse<(i64, usize, bool)>>,
 }
 
@@ -55,7 +56,7 @@ impl Sections {
     pub fn new(window: Window, groups: &[GroupRow]) -> Self {
         let mut places: BTreeMap<i64, usize> = BTreeMap::new();
         let mut pools = Vec::new();
-        let mut workers = HashMap::new();
+        let mut workers = ByThread::default();
         for row in groups {
             let Some(utid) = row.pool else { continue };
             let place = *places.entry(utid).or_insert_with(|| {
