@@ -136,18 +136,28 @@ WITH
     FROM waited
     ANTI JOIN changing USING (utid)
   ),
-  piece AS NOT MATERIALIZED (
+  -- Priorities of each thread, from slices rather than from the twice as many periods.
+  used AS (
+    SELECT DISTINCT trace_id, utid, priority
+    FROM slice
+    ANTI JOIN changing USING (utid)
+    WHERE coalesce(ready_ns, ts) < end_ns
+    UNION ALL
+    SELECT DISTINCT trace_id, utid, priority
+    FROM changed
+  ),
+  urgent AS MATERIALIZED (
     SELECT
-      period.*,
+      used.*,
       -- Linux nice levels share by weight: none of them outranks another.
       CASE
-        WHEN is_windows_source(trace.source) THEN period.priority
-        WHEN period.priority >= 100 AND background.utid IS NOT NULL THEN -101
-        ELSE -least(100, period.priority)
+        WHEN is_windows_source(trace.source) THEN used.priority
+        WHEN used.priority >= 100 AND background.utid IS NOT NULL THEN -101
+        ELSE -least(100, used.priority)
       END AS urgency,
-    FROM period
-    JOIN trace ON trace.trace_id = period.trace_id
-    LEFT JOIN background ON background.utid = period.utid
+    FROM used
+    JOIN trace ON trace.trace_id = used.trace_id
+    LEFT JOIN background ON background.utid = used.utid
   ),
   -- The 60 most urgent levels separately; all others as one.
   level AS (
@@ -160,8 +170,13 @@ WITH
           0,
           60 - row_number() OVER (PARTITION BY trace_id ORDER BY urgency DESC)
         )::INTEGER AS place,
-      FROM (SELECT DISTINCT trace_id, urgency FROM piece)
+      FROM (SELECT DISTINCT trace_id, urgency FROM urgent)
     )
+  ),
+  piece AS NOT MATERIALIZED (
+    SELECT period.*, urgent.urgency
+    FROM period
+    JOIN urgent ON urgent.utid = period.utid AND urgent.priority IS NOT DISTINCT FROM period.priority
   ),
   set_of AS (SELECT DISTINCT trace_id, class, cpus FROM spell WHERE len(cpus) > 1),
   -- CPUs that belong to the same affinities form one group.
@@ -178,12 +193,16 @@ WITH
   ),
   -- Few pieces outrank anything: nothing ranks below the lowest level.
   ranked AS MATERIALIZED (
-    SELECT piece.*, level.place, CASE piece.state WHEN 'ready' THEN 'ready' ELSE 'on_e' END AS kind,
-    FROM piece
-    JOIN level
-      ON level.trace_id = piece.trace_id AND level.urgency = piece.urgency
-      AND level.place > level.lowest
-    WHERE piece.state = 'ready' OR piece.on_e
+    SELECT period.*, high.place, CASE period.state WHEN 'ready' THEN 'ready' ELSE 'on_e' END AS kind,
+    FROM period
+    JOIN (
+      SELECT urgent.utid, urgent.priority, level.place
+      FROM urgent
+      JOIN level ON level.trace_id = urgent.trace_id AND level.urgency = urgent.urgency
+      WHERE level.place > level.lowest
+    ) AS high
+      ON high.utid = period.utid AND high.priority IS NOT DISTINCT FROM period.priority
+    WHERE period.state = 'ready' OR period.on_e
   ),
   wanted AS (
     SELECT ranked.trace_id, spell.class, ranked.kind, ranked.ts, ranked.end_ns, ranked.place
@@ -344,15 +363,15 @@ WITH
   ),
   spent AS (
     SELECT
-      piece.utid,
-      piece.cpu,
-      piece.priority,
-      bool_or(piece.on_p) AS on_p,
-      sum(overlap_ns(piece.ts, piece.end_ns, span.start_ns, span.end_ns))::BIGINT AS run_ns,
-    FROM piece
-    JOIN span ON span.trace_id = piece.trace_id
-    WHERE piece.state = 'running' AND piece.end_ns > span.start_ns AND piece.ts < span.end_ns
-    GROUP BY piece.utid, piece.cpu, piece.priority
+      period.utid,
+      period.cpu,
+      period.priority,
+      bool_or(period.on_p) AS on_p,
+      sum(overlap_ns(period.ts, period.end_ns, span.start_ns, span.end_ns))::BIGINT AS run_ns,
+    FROM period
+    JOIN span ON span.trace_id = period.trace_id
+    WHERE period.state = 'running' AND period.end_ns > span.start_ns AND period.ts < span.end_ns
+    GROUP BY period.utid, period.cpu, period.priority
   )
 SELECT
   -- Recording.
