@@ -28,7 +28,7 @@ CUTS = 200 if ALL else 12
 CHANGED_BYTES = 2000 if ALL else 120
 BYTES_A_ROUND = 8
 SEED = 20261121
-# The largest file takes a tenth of a second; this is a hang, also on a busy machine.
+# Processor time, because the machine may be busy: the largest file takes a tenth of a second.
 LIMIT_S = 30.0
 # The largest file with all its records, plus the machine's noise.
 LIMIT_MIB = 700
@@ -44,7 +44,7 @@ def memory_mib(kind: str) -> float:
 
 def read_or_refused(path: Path, note: str) -> dict[str, Any] | None:
     """The result; None if the file was refused in one line. Anything else fails the test."""
-    begin = time.monotonic()
+    begin = time.process_time()
     before_mib = memory_mib("VmRSS")
     # The peak begins again here: other tests of this process may have had a higher one.
     Path("/proc/self/clear_refs").write_text("5")
@@ -58,7 +58,7 @@ def read_or_refused(path: Path, note: str) -> dict[str, Any] | None:
         assert "\n" not in line, note
         assert "did not expect" not in line, (note, line)
         return None
-    assert time.monotonic() - begin < LIMIT_S, note
+    assert time.process_time() - begin < LIMIT_S, note
     assert tables["trace"].num_rows == 1, note
     grown_mib = memory_mib("VmHWM") - before_mib
     assert grown_mib < LIMIT_MIB, (note, grown_mib)

@@ -24,14 +24,14 @@ pytestmark = pytest.mark.slow
 ROUNDS = int(os.environ.get("SCHEDLENS_FUZZ_ROUNDS", "150"))
 CUTS = 200
 SEED = 20261121
-# A whole file of this size takes milliseconds; this is a hang, also on a busy machine.
+# Processor time, because the machine may be busy: a whole file of this size takes milliseconds.
 LIMIT_S = 20.0
 SMALL = ("host_plain", "switch_only", "counters", "zstd", "pipe")
 
 
 def read_or_refused(trace: Path, note: str) -> bool:
     """Whether rows were returned; otherwise one line refused the file. Anything else fails."""
-    begin = time.monotonic()
+    begin = time.process_time()
     try:
         tables = decoded(trace)
     except SchedlensError as error:
@@ -41,7 +41,7 @@ def read_or_refused(trace: Path, note: str) -> bool:
         assert "did not expect" not in line, (note, line)
         return False
     finally:
-        assert time.monotonic() - begin < LIMIT_S, note
+        assert time.process_time() - begin < LIMIT_S, note
     assert tables["trace"].num_rows == 1, note
     return True
 
@@ -150,9 +150,9 @@ def test_a_bomb_in_compressed_records_does_not_fill_the_disk(
     packed = bytes(pa.Codec("zstd").compress(bytes(1 << 29), asbytes=True))
     record = struct.pack("<IHH", perf_versions.COMPRESSED, 0, 8 + len(packed)) + packed
     trace.write_bytes(perf_versions.with_records(whole, [record]))
-    begin = time.monotonic()
+    begin = time.process_time()
     problems = decoded(trace)["problem"].to_pylist()
-    assert time.monotonic() - begin < LIMIT_S
+    assert time.process_time() - begin < LIMIT_S
     (place,) = [
         row["place"] for row in problems
         if row["what"] == "compressed records cannot be read: they unpack to more than 256 times "
