@@ -41,9 +41,9 @@ export PYTHONDONTWRITEBYTECODE :=
 run: setup-run
 	$(BIN)/python -m schedlens.commands.first_run
 
-# pip and mypy use one CPU each: what needs only Rust runs meanwhile. Of the four processes that
-# test on two CPUs, one mostly waits for recordings, and others for browsers and commands. Fuzzing
-# takes what they leave.
+# pip and mypy use one CPU each: what needs only Rust runs meanwhile. Of the three processes that
+# test on two CPUs, one mostly waits for recordings: four take a tenth more time of the processor
+# for the same tests. Fuzzing takes what they leave.
 test:
 	@$(MAKE) --jobs=2 --no-print-directory setup test-packages check-rust
 	@$(MAKE) --jobs=2 --no-print-directory check-python rust-targets rust-tests
@@ -51,7 +51,7 @@ test:
 	@mkdir -p build; \
 	nice -n 19 $(BIN)/python tools/fuzz/run.py --seed 1 --seconds 10 >build/fuzz.log 2>&1 & fuzz=$$!; \
 	trap "kill $$fuzz 2>/dev/null" EXIT; \
-	$(BIN)/python -m pytest -m "not alone and not release" -n 4 --dist loadfile --durations=40; parallel=$$?; \
+	$(BIN)/python -m pytest -m "not alone and not release" -n 3 --dist loadfile --durations=40; parallel=$$?; \
 	wait $$fuzz; fuzzed=$$?; cat build/fuzz.log; \
 	$(BIN)/python -m pytest -m "alone and not release" --durations=20 && exit $$((parallel | fuzzed))
 
