@@ -176,7 +176,8 @@ WITH
   piece AS NOT MATERIALIZED (
     SELECT period.*, urgent.urgency
     FROM period
-    JOIN urgent ON urgent.utid = period.utid AND urgent.priority IS NOT DISTINCT FROM period.priority
+    JOIN urgent
+      ON urgent.utid = period.utid AND urgent.priority IS NOT DISTINCT FROM period.priority
   ),
   set_of AS (SELECT DISTINCT trace_id, class, cpus FROM spell WHERE len(cpus) > 1),
   -- CPUs that belong to the same affinities form one group.
@@ -193,7 +194,10 @@ WITH
   ),
   -- Few pieces outrank anything: nothing ranks below the lowest level.
   ranked AS MATERIALIZED (
-    SELECT period.*, high.place, CASE period.state WHEN 'ready' THEN 'ready' ELSE 'on_e' END AS kind,
+    SELECT
+      period.*,
+      high.place,
+      CASE period.state WHEN 'ready' THEN 'ready' ELSE 'on_e' END AS kind,
     FROM period
     JOIN (
       SELECT urgent.utid, urgent.priority, level.place

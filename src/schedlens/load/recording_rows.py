@@ -66,7 +66,6 @@ _INTERVALS_SHARE = 0.25
 Progress = Callable[[str, float], None]
 Phase = Callable[[str], AbstractContextManager[object]]
 """Times a part of loading, by its name."""
-READING, GAPS, INTERVALS = "load: reading and storing", "load: gaps", "load: intervals"
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def load_rows(
         def part(share: float, label: str = recording.label, before: int = place) -> None:
             progress(label, _READ_SHARE * (before + share) / len(recordings))
 
-        with phase(READING), SecondWriter(con, _insert) as second:
+        with phase("load: reading and storing"), SecondWriter(con, _insert) as second:
             con.begin()
             try:
                 is_traced = _load(con, recording, trace_id, part, second)
@@ -126,7 +125,7 @@ def load_rows(
         if is_traced:
             # In a transaction of its own: if one deletes rows that it has inserted, DuckDB writes
             # the whole table again. No error here is about one recording only.
-            with phase(GAPS), _transaction(con):
+            with phase("load: gaps"), _transaction(con):
                 _conclude(con, trace_id)
         loaded[trace_id] = recording.label
     if not loaded:
@@ -134,7 +133,7 @@ def load_rows(
     analysis_windows.fill(con, window)
     for place, (trace_id, label) in enumerate(loaded.items()):
         progress(label, _READ_SHARE + _INTERVALS_SHARE * place / len(loaded))
-        with phase(INTERVALS):
+        with phase("load: intervals"):
             intervals.build(con, [trace_id])
             capture.build_paths(con, trace_id)
     progress(label, _READ_SHARE + _INTERVALS_SHARE)
