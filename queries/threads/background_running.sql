@@ -136,7 +136,7 @@ WITH
     FROM waited
     ANTI JOIN changing USING (utid)
   ),
-  -- Priorities of each thread, from slices rather than from the twice as many periods.
+  -- Priorities of each thread, from slices, of which there are half as many as periods.
   used AS (
     SELECT DISTINCT trace_id, utid, priority
     FROM slice
@@ -173,12 +173,6 @@ WITH
       FROM (SELECT DISTINCT trace_id, urgency FROM urgent)
     )
   ),
-  piece AS NOT MATERIALIZED (
-    SELECT period.*, urgent.urgency
-    FROM period
-    JOIN urgent
-      ON urgent.utid = period.utid AND urgent.priority IS NOT DISTINCT FROM period.priority
-  ),
   set_of AS (SELECT DISTINCT trace_id, class, cpus FROM spell WHERE len(cpus) > 1),
   -- CPUs that belong to the same affinities form one group.
   grouped AS (
@@ -192,7 +186,7 @@ WITH
   group_class AS (
     SELECT DISTINCT trace_id, place_group, unnest(classes) AS class FROM grouped
   ),
-  -- Few pieces outrank anything: nothing ranks below the lowest level.
+  -- Few periods outrank anything: nothing ranks below the lowest level.
   ranked AS MATERIALIZED (
     SELECT
       period.*,
@@ -278,21 +272,23 @@ WITH
   -- Running time, of which only that which overlaps one of these times needs a comparison.
   ran AS (
     SELECT
-      piece.trace_id,
-      piece.utid,
-      piece.cpu,
-      piece.priority,
-      piece.urgency,
+      period.trace_id,
+      period.utid,
+      period.cpu,
+      period.priority,
+      urgent.urgency,
       kind.kind,
-      greatest(piece.ts, span.start_ns) AS from_ns,
-      least(piece.end_ns, span.end_ns) AS to_ns,
-    FROM piece
-    JOIN span ON span.trace_id = piece.trace_id
+      greatest(period.ts, span.start_ns) AS from_ns,
+      least(period.end_ns, span.end_ns) AS to_ns,
+    FROM period
+    JOIN urgent
+      ON urgent.utid = period.utid AND urgent.priority IS NOT DISTINCT FROM period.priority
+    JOIN span ON span.trace_id = period.trace_id
     JOIN (SELECT DISTINCT trace_id, kind FROM wanted_time) AS kind
-      ON kind.trace_id = piece.trace_id
-    WHERE (p_process IS NULL OR piece.utid IN (SELECT utid FROM who))
-      AND piece.state = 'running' AND piece.end_ns > span.start_ns AND piece.ts < span.end_ns
-      AND (kind.kind = 'ready' OR piece.on_p)
+      ON kind.trace_id = period.trace_id
+    WHERE (p_process IS NULL OR period.utid IN (SELECT utid FROM who))
+      AND period.state = 'running' AND period.end_ns > span.start_ns AND period.ts < span.end_ns
+      AND (kind.kind = 'ready' OR period.on_p)
   ),
   -- Of the times that begin before a piece of running time ends, the last one also ends last.
   near AS (

@@ -65,7 +65,7 @@ def test_one_picture_names_the_thread_that_delays_another(tmp_path: Path) -> Non
     delayed = [w for w in now["waits"] if w["tid"] == running.pid and w["cpu"] is not None]
     assert delayed, now
     assert (delayed[0]["thread"], delayed[0]["instead"]) == ("render", "indexer"), now
-    # Of 250 ms, less what passes until `render` is woken.
+    # `render` is woken some time after the hitch of 250 ms begins.
     assert 150 < delayed[0]["ready_ms"] < 400
     # `indexer` runs for two fifths of the time.
     share = [thread["run_pct"] for thread in now["threads"] if thread["thread"] == "indexer"]
