@@ -21,6 +21,7 @@ def main(path: str, count: int) -> None:
     os.fsync(handle)
     os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
     os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+    start = resource.getrusage(resource.RUSAGE_SELF)
     for number in range(count):
         os.pread(handle, PAGE, number * APART * PAGE)
     read = resource.getrusage(resource.RUSAGE_SELF)
@@ -33,6 +34,8 @@ def main(path: str, count: int) -> None:
         json.dumps(
             {
                 "major_faults": faulted.ru_majflt - read.ru_majflt,
+                "waits_in_reads": read.ru_nvcsw - start.ru_nvcsw,
+                "waits_in_faults": faulted.ru_nvcsw - read.ru_nvcsw,
                 "blocks_read": read.ru_inblock,
                 "blocks_faulted": faulted.ru_inblock - read.ru_inblock,
             }

@@ -24,18 +24,32 @@ def spin(seconds: float) -> None:
         pass
 
 
-def crowd(name: str = "crowd", folder: str | None = None) -> None:
+def crowd(name: str = "crowd", folder: str | None = None, until: float | None = None) -> None:
     """Three busy processes of this name for each CPU, in the cgroup of the given folder."""
     if folder:
         (Path(folder) / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     children = []
     # All end at the same time, also one that is forked late because its parent waited for a CPU.
-    until = time.monotonic() + SECONDS
+    until = until or time.monotonic() + SECONDS
     for _ in range(3 * (os.cpu_count() or 1)):
         child = os.fork()
         if not child:
             named(name)
             spin(until - time.monotonic())
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def crowds(*names_and_folders: str) -> None:
+    """Several crowds that end at the same time: each has a name and the folder of its cgroup."""
+    until = time.monotonic() + SECONDS
+    children = []
+    for name, folder in zip(names_and_folders[::2], names_and_folders[1::2], strict=True):
+        child = os.fork()
+        if not child:
+            crowd(name, folder, until)
             os._exit(0)
         children.append(child)
     for child in children:
@@ -167,6 +181,8 @@ if __name__ == "__main__":
     elif fault == "limited":
         limited(sys.argv[2])
     elif fault == "crowd":
-        crowd(*sys.argv[2:])
+        crowd()
+    elif fault == "crowds":
+        crowds(*sys.argv[2:])
     else:
         {"background": background, "hog": hog, "one": one}[fault]()
