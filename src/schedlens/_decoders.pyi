@@ -239,6 +239,15 @@ def summarize(
 ) -> list[tuple[str, pa.RecordBatch]]:
     """The rows of the summary tables for a window, by table."""
 
+class TimeColumns(Iterator[pa.RecordBatch]):
+    """Rows of columns of time."""
+
+    def __iter__(self) -> TimeColumns: ...
+    def __next__(self) -> pa.RecordBatch: ...
+
+def time_columns(parts: pa.RecordBatchReader, start_ns: int, widths: list[int]) -> TimeColumns:
+    """What each lane of a timeline does in columns of time."""
+
 def critical_path(
     trace_id: int, frames: pa.RecordBatchReader, states: pa.RecordBatchReader
 ) -> pa.RecordBatch | None:

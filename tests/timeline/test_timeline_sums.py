@@ -172,6 +172,35 @@ def test_narrow_columns_that_save_few_rows_are_not_made(session: Path, tmp_path:
     assert len(made[0]) > len(made[2])
 
 
+def test_preparing_again_after_an_error_gives_the_same_rows(
+    session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(known: Timelines) -> list[tuple[str, list[tuple[int]]]]:
+        known.of(1)
+        tables = known.con.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'tiles' ORDER BY 1"
+        ).fetchall()
+        assert len(tables) > 5
+        return [
+            (
+                table,
+                known.con.execute(f"SELECT hash(t) FROM tiles.{table} AS t ORDER BY 1").fetchall(),
+            )
+            for (table,) in tables
+        ]
+
+    copied = Path(shutil.copy(session / "analysis.duckdb", tmp_path))
+    with store.open_database(copied) as con:
+        known = Timelines(con, least_parts=1, rows_per_part=math.inf)
+        with monkeypatch.context() as patch:
+            patch.setattr("schedlens._decoders.time_columns", lambda *given: iter([1 // 0]))
+            with pytest.raises(ZeroDivisionError):
+                known.of(1)
+        again = rows(known)
+    with store.open_database(copied) as con:
+        assert rows(Timelines(con, least_parts=1, rows_per_part=math.inf)) == again
+
+
 def test_levels_of_one_recording_have_the_same_sums(timelines: Timelines) -> None:
     start, end = timelines.of(1)
     assert timelines.widths(1) in ([], widths_of(end - start))

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use schedlens_schedule::intervals::{
-    Batches, Facts, Group, Inputs, IntervalError, Intervals, RunnableInputs, Window,
+    Batches, Facts, Group, Inputs, IntervalError, Intervals, RunnableInputs, TimeColumns, Window,
     critical_path as walk, summarize as summaries_of,
 };
 
@@ -127,6 +127,41 @@ fn summarize(
     Ok(found.into_iter().map(|output| (output.table, PyArrowType(output.batch))).collect())
 }
 
+/// An iterator of `RecordBatch`.
+#[pyclass(module = "schedlens._decoders", name = "TimeColumns")]
+struct PyTimeColumns {
+    columns: Mutex<TimeColumns>,
+}
+
+#[pymethods]
+impl PyTimeColumns {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
+        let next = py.detach(|| self.columns.lock().unwrap_or_else(PoisonError::into_inner).next());
+        Ok(next.transpose().map_err(error)?.map(PyArrowType))
+    }
+}
+
+/// What each lane of a timeline does in columns of time, in batches of width_ns, lane, first,
+/// columns, key, ns, begins.
+///
+/// `parts` is a `RecordBatchReader` of lane, ts, end_ns, key. Columns of each of the widths begin at
+/// `start_ns`; a width is a power of two, and wider than the one before it. Several rows of a lane
+/// and a key in one column are to be added up. Raises `ValueError` if a width or the stream is
+/// invalid.
+#[pyfunction]
+fn time_columns(
+    parts: PyArrowType<RecordBatchStreamReader>,
+    start_ns: i64,
+    widths: Vec<i64>,
+) -> PyResult<PyTimeColumns> {
+    let columns = TimeColumns::new(Box::new(parts.0), start_ns, &widths).map_err(error)?;
+    Ok(PyTimeColumns { columns: Mutex::new(columns) })
+}
+
 fn error(error: IntervalError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
@@ -134,6 +169,8 @@ fn error(error: IntervalError) -> PyErr {
 /// Adds the intervals to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySweep>()?;
+    module.add_class::<PyTimeColumns>()?;
+    module.add_function(wrap_pyfunction!(time_columns, module)?)?;
     module.add_function(wrap_pyfunction!(sweep, module)?)?;
     module.add_function(wrap_pyfunction!(summarize, module)?)?;
     module.add_function(wrap_pyfunction!(critical_path, module)?)

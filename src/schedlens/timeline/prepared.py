@@ -17,10 +17,11 @@ from pathlib import Path
 
 import duckdb
 
+from schedlens import _decoders
 from schedlens.errors import UnknownNameError
 from schedlens.load.schema import literal
 from schedlens.timeline import keys, parts
-from schedlens.timeline.columns import FACTOR, cover, split_sql, widths_of
+from schedlens.timeline.columns import cover, widths_of
 
 # Version of the tables below; a file with another one is made again.
 VERSION = 4
@@ -32,6 +33,7 @@ ROWS_PER_PART = 0.25
 # Parts longer than so many of the narrowest columns are listed, because the others are found by
 # their begin alone: the tables of the analysis are nearly in time order.
 _LONG_COLUMNS = 16
+_BATCH = 1 << 17
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS tiles.source (version INTEGER, stamp VARCHAR);
@@ -211,9 +213,10 @@ class Timelines:
             raise UnknownNameError("recording", str(trace_id), [str(row[0]) for row in ids])
         start, end = rows[0][0], max(rows[0][1], rows[0][0] + 1)
         widths = widths_of(end - start)
-        self.con.execute("BEGIN")
-        try:
-            long_ns = _LONG_COLUMNS * widths[0]
+        long_ns = _LONG_COLUMNS * widths[0]
+        # Committed before the columns, which another cursor reads it for.
+        with self._transaction():
+            self._forget(trace_id)
             self.con.execute(
                 "INSERT INTO tiles.waiting SELECT trace_id, "
                 f"{keys.FIRST_WAITING} + row_number() OVER (ORDER BY reason NULLS FIRST) - 1, "
@@ -228,6 +231,7 @@ class Timelines:
                     f"INSERT INTO tiles.{kind}_long SELECT {trace_id}, {parts.COLUMNS} "
                     f"FROM ({long}) ORDER BY ts, lane"
                 )
+        with self._transaction():
             prepared = self._worth_preparing(trace_id, (start, end), widths)
             for width in prepared:
                 self.con.execute("INSERT INTO tiles.level VALUES (?, ?)", [trace_id, width])
@@ -237,11 +241,23 @@ class Timelines:
             self.con.execute(
                 "INSERT INTO tiles.recording VALUES (?, ?, ?, ?)", [trace_id, start, end, long_ns]
             )
-            self.con.execute("COMMIT")
+        return start, end
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.con.execute("BEGIN")
+        try:
+            yield
         except BaseException:
             self.con.execute("ROLLBACK")
             raise
-        return start, end
+        self.con.execute("COMMIT")
+
+    def _forget(self, trace_id: int) -> None:
+        """Deletes what an attempt that failed has left."""
+        long = (f"{kind}_long" for kind in parts.KINDS)
+        for table in ("waiting", "sharer", "thread_part", *long):
+            self.con.execute(f"DELETE FROM tiles.{table} WHERE trace_id = ?", [trace_id])
 
     def _worth_preparing(self, one: int, span: tuple[int, int], widths: list[int]) -> list[int]:
         """The widths whose columns have far fewer rows than the parts; none if there are few parts.
@@ -265,27 +281,9 @@ class Timelines:
         return widths[-1:]
 
     def _fill_tiles(self, kind: str, one: int, span: tuple[int, int], widths: list[int]) -> None:
-        for place, width in enumerate(widths):
-            if place == 0:
-                source = split_sql(
-                    f"SELECT lane, key, ts - {span[0]} AS b, end_ns - {span[0]} AS e, 1 AS begins "
-                    f"FROM ({parts.sql(kind, one, *span)})",
-                    width,
-                )
-            else:
-                step = widths[place - 1]
-                finer = f"FROM tiles.{kind}_tile WHERE trace_id = {one} AND width_ns = {step}"
-                runs = split_sql(
-                    f"SELECT lane, key, first * {step} AS b, (first + columns) * {step} AS e, "
-                    f"begins {finer} AND columns > 1",
-                    width,
-                )
-                source = (
-                    f"SELECT lane, key, first // {FACTOR} AS first, 1 AS columns, ns, begins "
-                    f"{finer} AND columns = 1 UNION ALL ({runs})"
-                )
-            self.con.execute(
-                f"INSERT INTO tiles.{kind}_tile SELECT {one}, {width}, lane, first, columns, key, "
-                "sum(ns)::BIGINT, sum(begins)::BIGINT "
-                f"FROM ({source}) GROUP BY lane, first, columns, key ORDER BY first, lane, key"
-            )
+        # A stream blocks its connection.
+        with contextlib.closing(self.con.cursor()) as cursor:
+            cursor.execute(f"USE {self._catalog}")
+            stream = cursor.sql(parts.sql(kind, one, *span)).to_arrow_reader(_BATCH)
+            for rows in _decoders.time_columns(stream, span[0], widths):
+                self.con.from_arrow(rows).select(f"{one}, *").insert_into(f"tiles.{kind}_tile")

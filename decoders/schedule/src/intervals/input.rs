@@ -40,6 +40,9 @@ pub enum IntervalError {
         /// Time of the row before it.
         before: i64,
     },
+    /// Columns of time are powers of two, each wider than the one before it.
+    #[error("{0} ns is not the width of a column")]
+    Width(i64),
     /// The stream failed.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
@@ -349,6 +352,20 @@ row! {
         utid: long,
         /// It is ready, not running.
         is_ready: flag,
+    }
+}
+
+row! {
+    /// What a lane of the timeline shows for a time.
+    PartRow, "parts", {
+        /// The thread or CPU.
+        lane: long,
+        /// Start, ns.
+        ts: long,
+        /// End, ns.
+        end_ns: long,
+        /// What it does.
+        key: long,
     }
 }
 

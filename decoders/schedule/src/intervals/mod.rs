@@ -27,6 +27,7 @@ mod shared_cpus;
 mod sharing;
 mod tables;
 mod threads;
+mod time_columns;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -52,6 +53,7 @@ pub use critical_path::critical_path;
 pub use input::{Batches, IntervalError, Window};
 pub use runnable::{RunnableInputs, summarize};
 pub use shared_cpus::Group;
+pub use time_columns::TimeColumns;
 
 /// Idle lengths for which the machine-wide matchings are computed.
 const THRESHOLDS_NS: [i64; 2] = [0, 100_000];
