@@ -318,6 +318,22 @@ def test_first_sentence_doubts_a_difference_that_was_measured_once(
     assert ("Each point was measured once, so a difference may be chance." in text) == doubted
 
 
+@pytest.mark.parametrize(("one", "doubted"), [(800, True), (920, False), (1000, False)])
+def test_first_sentence_doubts_more_work_than_the_cpus_can_do(
+    tmp_path: Path, one: int, doubted: bool
+) -> None:
+    with drawn_database() as con:
+        throughput_steps.fill(con, [
+            throughput_steps.Step(["default"], [0], [one]),
+            throughput_steps.Step(["default"], [0, 2], [960, 960]),
+        ])  # fmt: skip
+        report.write(con, tmp_path / "report.html")
+    shown = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["findings"]
+    text = " ".join(shown["verdict"]["lines"])
+    assert f"2 threads are {1920 / one:.2f}× one" in text
+    assert ("More than 2× is seldom real" in text) == doubted
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_first_sentence_is_a_lower_bound_if_records_were_lost(tmp_path: Path, lost: bool) -> None:
     with drawn_database() as con:

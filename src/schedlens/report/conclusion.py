@@ -113,6 +113,7 @@ def _scaling(points: Rows, cpus: int | None) -> str:
     differs = any(part not in ("", _ADD_NOTHING, _SAME_PLACES) for part in differences)
     if differs and all(row["repeats"] < 2 for row in points):
         doubt += " Each point was measured once, so a difference may be chance."
+    doubt += _too_much(peak, by_threads.get(1), cpus)
     return (f"{count(cpus, 'CPU')}: " if cpus else "") + f"{said}.{doubt}"
 
 
@@ -126,6 +127,17 @@ def _gain(peak: dict[str, Any], by_threads: dict[int, dict[str, Any]]) -> str:
     if one is None:
         return f"{threads} reach the highest throughput, {rate}"
     return f"{threads} are {peak['per_s'] / one['per_s']:.2f}× one ({rate})"
+
+
+def _too_much(peak: dict[str, Any], one: dict[str, Any] | None, cpus: int | None) -> str:
+    """That the threads do more than so many CPUs can; empty if they do not."""
+    most = min(peak["threads"], cpus or peak["threads"])
+    if one is None or peak["per_s"] / one["per_s"] <= most * (1 + SAME_PCT / 100):
+        return ""
+    return (
+        f" More than {most}× is seldom real: something probably slowed down the step with one "
+        "thread. Measure again (collect --repeat 3)."
+    )
 
 
 def _beyond(peak: dict[str, Any], by_threads: dict[int, dict[str, Any]]) -> str:
