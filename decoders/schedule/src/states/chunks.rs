@@ -190,7 +190,7 @@ impl StateMachine {
                         self.recorded(yields.cpu.at(row), now);
                     }
                     if let Some(thread) = self.thread_number(utid) {
-                        self.moment.yields.push(thread);
+                        self.gathered().yields.push(thread);
                     }
                 }
             }
@@ -213,7 +213,7 @@ impl StateMachine {
                     }
                     if let (Some(thread), Some(to)) = (self.thread_number(moves.utid.get(row)), to)
                     {
-                        self.moment.moves.push((thread, to));
+                        self.gathered().moves.push((thread, to));
                     }
                 }
             }
@@ -391,7 +391,7 @@ impl StateMachine {
             next_priority: switches.next_priority.get(row),
         };
         debug_assert!(switches.ts.at(row) <= self.now);
-        self.moment.switches.push(switch);
+        self.gathered().switches.push(switch);
     }
 
     fn take_waking(&mut self, wakings: &Wakings<'_>, row: usize) {
@@ -406,7 +406,7 @@ impl StateMachine {
         debug_assert!(wakings.ts.at(row) <= self.now);
         let waker = waker.map(|waker| self.threads[waker as usize].utid);
         let waking = self.wakeups.waking(row, (self.now, cpu, seq), kind, waker);
-        self.moment.wakings.push((thread, waking));
+        self.gathered().wakings.push((thread, waking));
     }
 
     /// Notes a record on a CPU that [`Self::has_cpu`] has accepted.

@@ -142,7 +142,7 @@ pub struct StateMachine {
     records: records::Records,
     counters: counters::Counters,
     problems: problem::Problems,
-    moment: moment::Scratch,
+    moment: Option<Box<moment::Scratch>>,
 }
 
 impl StateMachine {
@@ -167,7 +167,7 @@ impl StateMachine {
             records: records::Records::default(),
             counters: counters::Counters::default(),
             problems: problem::Problems::default(),
-            moment: moment::Scratch::default(),
+            moment: None,
         }
     }
 

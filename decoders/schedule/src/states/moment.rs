@@ -72,7 +72,7 @@ impl Scratch {
 impl StateMachine {
     /// Applies the switches, wakeups, migrations and yields collected for one time.
     pub(super) fn apply_moment(&mut self) {
-        let mut moment = std::mem::take(&mut self.moment);
+        let mut moment = self.moment.take().unwrap_or_default();
         for &thread in &moment.yields {
             self.threads[thread as usize].last_yield = Some(self.now);
         }
@@ -98,7 +98,12 @@ impl StateMachine {
         moment.after_entering.clear();
         moment.moves.clear();
         moment.yields.clear();
-        self.moment = moment;
+        self.moment = Some(moment);
+    }
+
+    /// The rows of the moment so far. In a box, because moving it took as long as applying it.
+    pub(super) fn gathered(&mut self) -> &mut Scratch {
+        self.moment.get_or_insert_default()
     }
 
     /// Applies what happens to threads that are not on a CPU.
