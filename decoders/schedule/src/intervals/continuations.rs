@@ -34,7 +34,7 @@ impl Continuations {
         let mut next = HashMap::new();
         let mut unknown = HashSet::new();
         let mut rows = Cursor::<StateRow>::new(batches);
-        while let Some(row) = rows.peek()? {
+        while let Some(row) = rows.peek()?.copied() {
             rows.skip();
             if row.dur <= 0 {
                 continue;

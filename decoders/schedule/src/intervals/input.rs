@@ -392,14 +392,14 @@ impl<R: Row + Copy> Cursor<R> {
     }
 
     /// The next row, without consuming it.
-    pub fn peek(&mut self) -> Result<Option<R>, IntervalError> {
+    pub fn peek(&mut self) -> Result<Option<&R>, IntervalError> {
         while self.at == self.rows.len() {
             let Some(batch) = self.batches.next() else { return Ok(None) };
             self.rows.clear();
             self.at = 0;
             R::read(&batch?, &mut self.rows)?;
         }
-        Ok(Some(self.rows[self.at]))
+        Ok(self.rows.get(self.at))
     }
 
     /// Consumes the row that [`Cursor::peek`] returned.

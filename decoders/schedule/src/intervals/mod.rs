@@ -192,7 +192,7 @@ impl Intervals {
         let mut chains = Chains::new(rules);
         let mut slices = Cursor::<SliceRow>::new(inputs.slices);
         let mut before = i64::MIN;
-        while let Some(row) = slices.peek()? {
+        while let Some(row) = slices.peek()?.copied() {
             slices.skip();
             in_order::<SliceRow>(row.ts, &mut before)?;
             chains.push(&row);
@@ -298,7 +298,7 @@ impl Intervals {
     }
 
     fn apply_states(&mut self, now_ns: i64) -> Result<(), IntervalError> {
-        while let Some(row) = self.cpu_state.peek()?.filter(|row| row.ts <= now_ns) {
+        while let Some(row) = self.cpu_state.peek()?.filter(|row| row.ts <= now_ns).copied() {
             self.cpu_state.skip();
             in_order::<StateRow>(row.ts, &mut self.cpu_state_ns)?;
             let end_ns = row.ts.saturating_add(row.dur);
@@ -333,7 +333,7 @@ impl Intervals {
     }
 
     fn apply_ready(&mut self, now_ns: i64) -> Result<(), IntervalError> {
-        while let Some(row) = self.ready_rows.peek()?.filter(|row| row.ts <= now_ns) {
+        while let Some(row) = self.ready_rows.peek()?.filter(|row| row.ts <= now_ns).copied() {
             self.ready_rows.skip();
             in_order::<ReadyRow>(row.ts, &mut self.ready_rows_ns)?;
             let end_ns = row.ts.saturating_add(row.dur);

@@ -39,7 +39,7 @@ pub fn summarize(
     let mut processes = ProcessConcurrency::new(window, &groups);
     let mut rows = Cursor::<RunnableRow>::new(inputs.runnable);
     let mut before = i64::MIN;
-    while let Some(row) = rows.peek()? {
+    while let Some(row) = rows.peek()?.copied() {
         rows.skip();
         if row.ts < before {
             return Err(IntervalError::Order { input: RunnableRow::INPUT, ts: row.ts, before });
