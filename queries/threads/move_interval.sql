@@ -10,7 +10,7 @@ WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   slice AS (
-    SELECT s.trace_id, s.utid, s.ts, s.dur, s.cpu, s.prev_cpu, span.end_ns
+    SELECT s.trace_id, s.utid, s.ts, s.dur, s.cpu, s.prev_cpu
     FROM sched_slice AS s
     JOIN span ON span.trace_id = s.trace_id
     SEMI JOIN who ON who.utid = s.utid
@@ -22,17 +22,44 @@ WITH
     FROM slice
     WHERE prev_cpu IS DISTINCT FROM cpu
   ),
+  -- Few slices are near a move: the running time of the others is summed up in bins of the window.
+  bin AS (SELECT trace_id, end_ns, greatest(1, dur_ns // 16384) AS width_ns FROM span),
+  move AS MATERIALIZED (
+    SELECT DISTINCT edge.utid, edge.ts, edge.ts // bin.width_ns AS number
+    FROM edge
+    JOIN bin ON bin.trace_id = edge.trace_id
+    WHERE edge.is_move
+  ),
+  ran AS (
+    SELECT utid, min(ts) AS ts, sum(dur) AS run_ns
+    FROM (
+      SELECT
+        s.utid,
+        s.ts,
+        s.dur,
+        s.ts // bin.width_ns AS number,
+        (s.utid, s.ts // bin.width_ns) IN (SELECT (utid, number) FROM move) AS is_near,
+      FROM sched_slice AS s
+      JOIN bin ON bin.trace_id = s.trace_id
+      SEMI JOIN move ON move.utid = s.utid
+      WHERE NOT s.is_idle AND s.ts < bin.end_ns
+    )
+    GROUP BY utid, number, CASE WHEN is_near THEN ts END
+  ),
   -- A sum for each move instead of one up to each slice: a thread may have millions of slices. Behind
-  -- an edge that is no move, nothing is timed. Read from the table, since DuckDB compares all rows
-  -- with all if it expects few after filters.
+  -- an edge that is no move, nothing is timed.
   spent AS (
-    SELECT place.utid, place.ts, sum(s.dur)::BIGINT AS run_ns
-    FROM sched_slice AS s
-    ASOF JOIN (SELECT DISTINCT utid, ts, end_ns FROM edge WHERE is_move) AS place
-      ON place.utid = s.utid AND place.ts <= s.ts
-    WHERE NOT s.is_idle AND s.ts < place.end_ns
-      AND (p_trace_id IS NULL OR s.trace_id = p_trace_id)
-    GROUP BY place.utid, place.ts
+    SELECT utid, move_ns AS ts, sum(run_ns)::BIGINT AS run_ns
+    FROM (
+      SELECT utid, run_ns, max(move_ns) OVER (PARTITION BY utid ORDER BY ts) AS move_ns
+      FROM (
+        SELECT utid, ts, NULL AS run_ns, ts AS move_ns FROM move
+        UNION ALL
+        SELECT utid, ts, run_ns, NULL FROM ran
+      )
+    )
+    WHERE run_ns IS NOT NULL AND move_ns IS NOT NULL
+    GROUP BY utid, move_ns
   ),
   since AS (
     SELECT
