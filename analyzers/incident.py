@@ -97,9 +97,10 @@ def _said(row: dict[str, Any], by: str | None) -> tuple[str, str]:
         )
     on = "" if row["cpu"] is None else f" on CPU {row['cpu']}"
     if by is None:
+        where = "the CPU that it waited for" if row["cpu"] is None else "another thread on its CPU"
         return (
-            f"{row['thread']} was ready for {length}; no thread ran instead",
-            f"{frame}{victim} was ready for {length}{when}, and no other thread is seen{on}.",
+            f"{row['thread']} was ready for {length}; {where} is not recorded",
+            f"{frame}{victim} was ready for {length}{when}, and {where}{on} is not recorded.",
         )
     return (
         f"{name} kept {row['thread']} from its CPU for {length}{code}",

@@ -52,12 +52,22 @@ WITH
         state.ts
     ) = 1
   ),
-  -- Where the thread then ran, so the CPU that it waited for.
+  -- Where the thread then ran, so the CPU that it waited for. If lost records hide that, the one on
+  -- which it was woken, else the last one on which it ran.
   entered AS (
-    SELECT victim.trace_id, slice.cpu
+    SELECT
+      victim.trace_id,
+      coalesce(
+        any_value(next.cpu), max_by(woken.target_cpu, woken.seq), max_by(last.cpu, last.ts)
+      ) AS cpu,
     FROM victim
-    JOIN sched_slice AS slice ON slice.utid = victim.utid AND slice.ts = victim.end_ns
+    LEFT JOIN sched_slice AS next ON next.utid = victim.utid AND next.ts = victim.end_ns
+    LEFT JOIN wakeup AS woken
+      ON woken.utid = victim.utid AND woken.ts = victim.ts AND woken.effective
+    LEFT JOIN sched_slice AS last
+      ON last.utid = victim.utid AND last.ts + last.dur <= victim.ts
     WHERE victim.state = 'ready'
+    GROUP BY victim.trace_id
   ),
   ran AS (
     SELECT
@@ -159,7 +169,8 @@ SELECT
   victim.ts AS start_ns,
   -- How long, ns. (no bounds)
   victim.end_ns - victim.ts AS dur_ns,
-  -- CPU that a ready thread waited for; null if it did not run again, or did not wait for one.
+  -- CPU that a ready thread waited for: where it ran next, or, if lost records hide that, where it
+  -- was woken or ran before; null if neither is recorded, or it did not wait for one.
   entered.cpu,
   -- Process of the thread that caused it; null if unknown.
   culprit.process AS by_process,

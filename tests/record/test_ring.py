@@ -91,9 +91,16 @@ def test_a_planted_hitch_is_caught_and_its_code_named(
             ).fetchone()
             assert row is not None
             assert row[:4] == ("render", "indexer", "rebuild_index", 0)
-            # What the trigger measured is a lower bound.
-            assert incident["measured"] * 1e6 - 1e6 <= row[4]
-            assert 0.8 * HITCH_S * 1e9 < row[5] <= row[4]
+            assert 0 < row[5] <= row[4]
+            lost = con.execute(
+                "SELECT loss.cpu FROM loss JOIN incident AS i "
+                "ON coalesce(loss.start_ns, 0) < i.to_ns "
+                "AND coalesce(loss.end_ns, i.to_ns) > i.from_ns"
+            ).fetchall()
+            # What the trigger measured is a lower bound. Lost records hide a part of the hitch.
+            if not lost:
+                assert incident["measured"] * 1e6 - 1e6 <= row[4]
+                assert row[5] > 0.8 * HITCH_S * 1e9
             # It woke up at most 1 ms after the hitch began, unless it was already ready.
             assert caused[0] - 50e6 < row[6] < caused[0] + 2e6
             (mark,) = con.execute("SELECT name FROM mark WHERE kind = 'incident'").fetchall()
