@@ -209,13 +209,15 @@ def _knee(curve: list[Row], placement: str, cores: int | None) -> Iterable[Findi
         severity, unsure = _weighed(
             "warning" if early else "info", curve[0], before, point, overlap=overlap
         )
+        verb = "add" if gained >= 0 else "cost"
+        part = percent(abs(gained))
         yield Finding(
             kind="knee",
             severity=severity,
-            title=f"Threads beyond {before['threads']} add {percent(gained)} of the first",
+            title=f"Threads beyond {before['threads']} {verb} {part} of the first",
             detail=(
                 f"{point['workload']}, {placement}: beyond {count(before['threads'], 'thread')} "
-                f"each further thread adds {percent(gained)} of the throughput of the first"
+                f"each further thread {verb}s {part} of the throughput of the first"
                 + (f", with {count(free, 'core')} still free" if early else "")
                 + f"{unsure}."
             ),

@@ -78,6 +78,16 @@ def test_reports_knee_costly_sibling_and_too_many_threads(
     ]
 
 
+def test_threads_that_take_throughput_away_are_said_to_cost(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    _step(con, 1, "physical", [0], 1000)
+    _step(con, 2, "physical", [0, 2], 800)
+    (knee,) = (found for found in judged(con, "scaling_curve") if found.kind == "knee")
+    assert plain(knee.title) == "Threads beyond 1 cost 20 % of the first"
+    assert "each further thread costs 20 % of the throughput of the first" in plain(knee.detail)
+
+
 def test_differences_within_the_spread_of_repeats_are_uncertain(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
