@@ -97,10 +97,15 @@ def _said(row: dict[str, Any], by: str | None) -> tuple[str, str]:
         )
     on = "" if row["cpu"] is None else f" on CPU {row['cpu']}"
     if by is None:
-        where = "the CPU that it waited for" if row["cpu"] is None else "another thread on its CPU"
+        if row["cpu"] is None:
+            unknown = "the CPU that it waited for is not recorded"
+            return (
+                f"{row['thread']} was ready for {length}; {unknown}",
+                f"{frame}{victim} was ready for {length}{when}; {unknown}.",
+            )
         return (
-            f"{row['thread']} was ready for {length}; {where} is not recorded",
-            f"{frame}{victim} was ready for {length}{when}, and {where}{on} is not recorded.",
+            f"{row['thread']} was ready for {length}; no other thread is recorded on its CPU",
+            f"{frame}{victim} was ready for {length}{when}; no other thread is recorded{on}.",
         )
     return (
         f"{name} kept {row['thread']} from its CPU for {length}{code}",

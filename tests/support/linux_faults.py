@@ -180,9 +180,7 @@ if __name__ == "__main__":
         quota(sys.argv[2], keep=fault == "quota")
     elif fault == "limited":
         limited(sys.argv[2])
-    elif fault == "crowd":
-        crowd()
     elif fault == "crowds":
         crowds(*sys.argv[2:])
     else:
-        {"background": background, "hog": hog, "one": one}[fault]()
+        {"background": background, "crowd": crowd, "hog": hog, "one": one}[fault]()

@@ -33,6 +33,7 @@ ROWS_PER_PART = 0.25
 # Parts longer than so many of the narrowest columns are listed, because the others are found by
 # their begin alone: the tables of the analysis are nearly in time order.
 _LONG_COLUMNS = 16
+# Rows of a batch of parts.
 _BATCH = 1 << 17
 
 _TABLES = """
@@ -214,7 +215,7 @@ class Timelines:
         start, end = rows[0][0], max(rows[0][1], rows[0][0] + 1)
         widths = widths_of(end - start)
         long_ns = _LONG_COLUMNS * widths[0]
-        # Committed before the columns, which another cursor reads it for.
+        # Another cursor reads these rows to make the columns, so they are committed first.
         with self._transaction():
             self._forget(trace_id)
             self.con.execute(

@@ -1,7 +1,8 @@
 //! The time of each lane of a timeline and of each state on it, in columns of several widths.
 //!
 //! A column's time is split between the states to the ns: a part that crosses the edge of a column
-//! counts in both, and one that fills several columns is one row for all of them.
+//! counts in both, and one that fills several columns is one row for all of them. Where a recording
+//! has no columns, `split_sql` in `timeline/columns.py` does the same for a range.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -28,8 +29,8 @@ struct Sum {
 }
 
 impl Sum {
-    /// With that of the same columns.
-    fn and(self, other: Self) -> Self {
+    /// Together with another sum of the same columns.
+    fn plus(self, other: Self) -> Self {
         Self { ns: self.ns.saturating_add(other.ns), begins: self.begins + other.begins, ..self }
     }
 }
@@ -37,7 +38,7 @@ impl Sum {
 /// The sums of one width, for each state of each lane.
 #[derive(Debug)]
 struct Level {
-    /// The width is this power of two.
+    /// The width is 2 to this power.
     shift: u32,
     sums: Vec<Vec<Sum>>,
     number: usize,
@@ -62,7 +63,7 @@ impl Level {
         let sums = &mut self.sums[state];
         match sums.last_mut() {
             Some(last) if (last.first, last.columns) == (sum.first, sum.columns) => {
-                *last = last.and(sum);
+                *last = last.plus(sum);
             }
             _ => {
                 sums.push(sum);
@@ -98,7 +99,7 @@ impl Level {
             sums.dedup_by(|next, kept| {
                 let same = (kept.first, kept.columns) == (next.first, next.columns);
                 if same {
-                    *kept = kept.and(*next);
+                    *kept = kept.plus(*next);
                 }
                 same
             });
@@ -116,7 +117,7 @@ pub struct TimeColumns {
     places: HashMap<(i64, i64), usize, BuildHasherDefault<UtidHasher>>,
     levels: Vec<Level>,
     rows: Vec<PartRow>,
-    ready: VecDeque<RecordBatch>,
+    finished: VecDeque<RecordBatch>,
     ended: bool,
 }
 
@@ -137,14 +138,14 @@ impl TimeColumns {
             places: HashMap::default(),
             levels: widths.iter().map(|&width| Level::of(width)).collect::<Result<_, _>>()?,
             rows: Vec::new(),
-            ready: VecDeque::new(),
+            finished: VecDeque::new(),
             ended: false,
         })
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, IntervalError> {
         loop {
-            if let Some(batch) = self.ready.pop_front() {
+            if let Some(batch) = self.finished.pop_front() {
                 return Ok(Some(batch));
             }
             if self.ended {
@@ -222,7 +223,7 @@ impl TimeColumns {
         // A range of time reads few row groups.
         rows.sort_unstable_by_key(|row| (row.sum.first, row.lane, row.key, row.sum.columns));
         for some in rows.chunks(BATCH) {
-            self.ready.push_back(batch(1 << shift, some)?);
+            self.finished.push_back(batch(1 << shift, some)?);
         }
         Ok(())
     }
