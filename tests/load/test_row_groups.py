@@ -21,12 +21,12 @@ def batch(first: int, rows: int, word: str) -> pa.RecordBatch:
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 17), max_size=6))
 def test_rows_keep_order_and_only_the_last_group_is_short(lengths: list[int]) -> None:
-    groups, first = RowGroups(5), 0
+    groups, first = RowGroups(rows=5), 0
     taken: list[pa.RecordBatch] = []
     for length in lengths:
         groups.add(batch(first, length, str(length)))
         first += length
-        assert groups.full == first // 5 - len(taken)
+        assert groups.are_due == (first // 5 > len(taken))
         taken += groups.take_full()
     taken += groups.take_all()
     assert [len(one) for one in taken] == [5] * (first // 5) + [first % 5] * (first % 5 > 0)
@@ -36,10 +36,19 @@ def test_rows_keep_order_and_only_the_last_group_is_short(lengths: list[int]) ->
     assert words == [str(length) for length in lengths for _ in range(length)]
 
 
+def test_the_first_groups_are_taken_before_there_are_many() -> None:
+    groups, sizes = RowGroups(at_once=4, rows=5), []
+    for first in range(0, 100, 5):
+        groups.add(batch(first, 5, "ready"))
+        if groups.are_due:
+            sizes.append(len(groups.take_full()))
+    assert sizes == [1, 2, 4, 4, 4, 4]
+
+
 @settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from([None, 1, 2]), max_size=7), max_size=6))
 def test_columns_without_values_have_none(parts: list[list[int | None]]) -> None:
-    groups = RowGroups(5)
+    groups = RowGroups(rows=5)
     for part in parts:
         numbers = pa.array(part, pa.int64())
         words = pa.array([None if n is None else str(n) for n in part]).cast(pa.string())

@@ -398,9 +398,9 @@ def _insert(
     gathered: dict[str, RowGroups] = {}
     with SecondWriter(con, _write) as second:
         for table, batch in outputs:
-            groups = gathered.setdefault(table, RowGroups())
+            groups = gathered.setdefault(table, RowGroups(_INSERT_ROW_GROUPS))
             groups.add(batch)
-            if groups.full >= _INSERT_ROW_GROUPS:
+            if groups.are_due:
                 second.insert(table, groups.take_full())
         # One transaction: many small ones would write all rows to the log first.
         con.begin()

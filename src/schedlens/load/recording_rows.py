@@ -238,9 +238,9 @@ def _load_traced(
         )
     with loader:
         for table, batch in loader:
-            groups = buffered.setdefault(table, RowGroups())
+            groups = buffered.setdefault(table, RowGroups(INSERT_ROW_GROUPS))
             groups.add(batch)
-            if groups.full >= INSERT_ROW_GROUPS:
+            if groups.are_due:
                 if table in _BY_SECOND:
                     second.insert(table, groups.take_full())
                 else:

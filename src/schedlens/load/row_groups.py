@@ -13,10 +13,16 @@ ROWS = 122_880
 
 
 class RowGroups:
-    """Collects batches of one schema and returns them as batches of `rows` rows."""
+    """Collects batches of one schema and returns them as batches of `rows` rows.
 
-    def __init__(self, rows: int = ROWS) -> None:
+    `at_once` is how many of them DuckDB should get at a time. The first times it gets fewer, so
+    that it has work as soon as there is any.
+    """
+
+    def __init__(self, at_once: int = 1, rows: int = ROWS) -> None:
         self._rows = rows
+        self._at_once = at_once
+        self._next = 1
         self._full: list[pa.RecordBatch] = []
         self._begun: list[pa.RecordBatch] = []
         self._begun_rows = 0
@@ -34,13 +40,14 @@ class RowGroups:
                 self._full.append(self._joined())
 
     @property
-    def full(self) -> int:
-        """Number of full row groups that wait to be taken."""
-        return len(self._full)
+    def are_due(self) -> bool:
+        """Whether enough full row groups wait to be taken."""
+        return len(self._full) >= min(self._at_once, self._next)
 
     def take_full(self) -> list[pa.RecordBatch]:
         """All full row groups."""
         full, self._full = self._full, []
+        self._next *= 2
         return full
 
     def take_all(self) -> list[pa.RecordBatch]:
