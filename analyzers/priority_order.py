@@ -223,6 +223,6 @@ def _starved(scope: Scope) -> Iterable[Finding]:
             counter_evidence_sql=(
                 "SELECT process, thread, tid, ready_ns, ready_max_ns "
                 f"FROM thread_summary(p_trace_id := {row['trace_id']}) "
-                "ORDER BY ready_ns DESC LIMIT 20"
+                "ORDER BY ready_ns DESC, utid LIMIT 20"
             ),
         )

@@ -217,7 +217,7 @@ def _hog(row: dict[str, Any], more: int) -> Finding:
         about=(row["utid"], *row["victims"]),
         evidence_sql=(
             "SELECT ts, dur, cpu, priority, end_reason FROM sched_slice "
-            f"WHERE utid = {row['utid']} ORDER BY dur DESC"
+            f"WHERE utid = {row['utid']} ORDER BY dur DESC, ts"
         ),
         counter_evidence_sql=(
             "SELECT utid, entered_cpu, sum(dur)::BIGINT AS ready_ns FROM ready_slice "

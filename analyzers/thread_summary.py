@@ -166,7 +166,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             evidence_sql=(
                 "SELECT ts - ready_ns AS ready_at_ns, ready_ns, cpu, waker_utid, end_reason "
                 f"FROM sched_slice WHERE utid = {row['utid']} AND ready_ns >= {INFO_NS} "
-                "ORDER BY ready_ns DESC"
+                "ORDER BY ready_ns DESC, ts"
             ),
             counter_evidence_sql=(
                 "SELECT thread, run_ns, ready_ns, ready_count, ready_p50_ns, ready_p95_ns, "
