@@ -20,7 +20,7 @@ from schedlens.errors import SizeError
 from schedlens.load import query_threads, schema, store
 from schedlens.load.recording import Recording
 from schedlens.machine import memory
-from schedlens.report import page, sections
+from schedlens.report import embedded, page, sections
 
 pytestmark = pytest.mark.slow
 
@@ -197,6 +197,31 @@ def test_section_that_needs_too_much_memory_is_left_out_and_the_others_remain(
     shown = page.payload(page.chosen_view(con, None, None))
     assert [section["heading"] for section in shown["sections"]] == ["Light section"]
     assert shown["absent"] == [["Heavy section", f"left out: {judging.LEFT_OUT}"]]
+
+
+def test_timeline_is_shown_without_the_waits_that_need_too_much_memory(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con.execute(
+        "INSERT INTO thread BY NAME SELECT 1 AS trace_id, 1 AS utid, 1 AS tid, false AS is_idle; "
+        "INSERT INTO sched_slice BY NAME SELECT 1 AS trace_id, 1 AS utid, 0 AS cpu, "
+        "100 * range AS ts, 50 AS dur, false AS is_idle, false AS left_censored, "
+        "false AS right_censored FROM range(10)"
+    )
+    call = Scope.call
+    asked = []
+
+    def huge(scope: Scope, query: str, **arguments: object) -> str:
+        if query != "worst_waits":
+            return call(scope, query, **arguments)
+        asked.append(query)
+        return f"SELECT 1 AS ready_ts, 1 AS ready_ns, h AS place FROM ({HUGE})"
+
+    monkeypatch.setattr(Scope, "call", huge)
+    # Too little for every slice, so that the page has those around the waits.
+    [recorded] = embedded.payload(con, 1, 100)["recordings"]
+    assert asked == ["worst_waits"]
+    assert [one["kind"] for one in recorded["streams"]] == ["cpu", "thread", "sibling"]
 
 
 def test_timings_name_phases_and_queries(

@@ -20,7 +20,7 @@ from schedlens.load.recording import Recording
 from schedlens.machine import memory
 from schedlens.output.whole_file import cannot_write
 from schedlens.report import page
-from schedlens.timeline import beside
+from schedlens.timeline import preparation
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -87,15 +87,15 @@ def analyzed(
     with (
         _making,
         page.saved(folder / "report.html") as save,
-        beside.saved(file) as prepared,
-        pipeline.analyzed(recordings, file, questions, max_memory=allowed) as run,
+        preparation.saved(file) as prepared,
+        pipeline.analyzed(
+            recordings, file, questions, max_memory=allowed, meanwhile=prepared.meanwhile
+        ) as run,
     ):
         if report:
-            timelines = prepared(run.con)
+            timelines = prepared.timelines(run.con)
             save(page.text(run.con, process=process, scope=run.scope, timelines=timelines))
-            timelines.detach()
-        else:
-            beside.prepare(run.con, prepared)
+        prepared.finish(run.con)
         unread = run.unread()
     _warn(unread)
     return _of(file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -25,12 +25,17 @@ def load(
     progress: recording_rows.Progress,
     trace_ids: Sequence[int] | None = None,
     phase: recording_rows.Phase = nullcontext,
+    before_summaries: Callable[[], object] = lambda: None,
 ) -> list[recording_rows.Failure]:
-    """Does what `recording_rows.load_rows` does, then adds all views and the summaries."""
+    """Does what `recording_rows.load_rows` does, then adds all views and the summaries.
+
+    `before_summaries` is called when everything but the summaries can be read.
+    """
     failures = recording_rows.load_rows(con, recordings, window, progress, trace_ids, phase)
     if len(failures) < len(recordings):
         if not catalog.is_installed(con):
             catalog.install(con)
+        before_summaries()
         with phase("load: summaries"):
             summaries.build(con)
     return failures

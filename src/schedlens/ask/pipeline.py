@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from schedlens.output.progress import bar
 from schedlens.output.wording import count
 
 Window = tuple[int | None, int | None]
+Meanwhile = Callable[[duckdb.DuckDBPyConnection], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -69,25 +70,36 @@ def analyzed(
     trace_ids: Sequence[int] = (),
     timings: Timings | None = None,
     quiet: bool = False,
+    meanwhile: Meanwhile = lambda con: nullcontext(),
 ) -> Iterator[Run]:
     """Loads the recordings and runs the analyzers; `database` appears when the block succeeds.
 
+    `meanwhile` is what a second thread does with the loaded database up to the end of the block.
     Raises `NothingLoadedError` if no recording can be read, `UnknownNameError` for an analyzer, a
     process or a step that does not exist, `WindowError`, and what `store.create` raises.
     """
     questions.check()
     timings = timings or Timings()
-    with store.create(
-        database,
-        max_memory=max_memory,
-        temp_folder=temp_folder,
-        place=blank_database.place,
-        to_read=max((each.size for each in recordings), default=0),
-        threads=query_threads.count(recordings),
-    ) as con:
+    with (
+        store.create(
+            database,
+            max_memory=max_memory,
+            temp_folder=temp_folder,
+            place=blank_database.place,
+            to_read=max((each.size for each in recordings), default=0),
+            threads=query_threads.count(recordings),
+        ) as con,
+        ExitStack() as behind,
+    ):
         with bar(quiet=quiet) as progress, timings.phase("load"):
             failures = analysis.load(
-                con, recordings, questions.window, progress, trace_ids, timings.phase
+                con,
+                recordings,
+                questions.window,
+                progress,
+                trace_ids,
+                timings.phase,
+                before_summaries=lambda: behind.enter_context(meanwhile(con)),
             )
         if len(failures) == len(recordings):
             raise NothingLoadedError([failure.line for failure in failures])

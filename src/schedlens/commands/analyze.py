@@ -130,7 +130,7 @@ def analyze(
     from schedlens.output.whole_file import cannot_write
     from schedlens.output.wording import count
     from schedlens.report import overview, page
-    from schedlens.timeline import beside
+    from schedlens.timeline import preparation
 
     checked(from_s, to_s)
     window = (pipeline.nanoseconds(from_s), pipeline.nanoseconds(to_s))
@@ -176,7 +176,7 @@ def analyze(
     try:
         with (
             page.saved(report_file) as save,
-            beside.saved(database) as prepared,
+            preparation.saved(database) as prepared,
             pipeline.analyzed(
                 recordings,
                 database,
@@ -186,6 +186,7 @@ def analyze(
                 trace_ids=[known.trace_id for known in planned],
                 timings=timings,
                 quiet=as_json,
+                meanwhile=prepared.meanwhile,
             ) as run,
         ):
             con, scope, failures = run.con, run.scope, run.failures
@@ -203,17 +204,16 @@ def analyze(
             if no_report:
                 # `schedlens serve` opens a large recording at once then.
                 with timings.phase("timeline"):
-                    beside.prepare(con, prepared)
+                    prepared.finish(con)
             else:
                 with bar(quiet=as_json) as progress, timings.phase("report"):
-                    timelines = prepared(con)
                     save(
                         page.text(
                             con, process=process, step=step, scope=scope, progress=progress,
-                            budget=budget, timelines=timelines,
+                            budget=budget, timelines=prepared.timelines(con),
                         )
                     )  # fmt: skip
-                    timelines.detach()
+                    prepared.finish(con)
             unread = run.unread()
             facts["experiment"] = results.read(con, recordings[0].session)
             kept = calibration.store(con, recordings[0])

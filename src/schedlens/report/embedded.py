@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import zlib
 from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from schedlens.ask import interruptible
 from schedlens.ask.findings import Scope
 from schedlens.output.terminal import visible
 from schedlens.report.figures import short
@@ -57,6 +62,9 @@ _STACKS = """, l.stack_id AS left_stack,
 _LEFT_JOIN = "LEFT JOIN left_with AS l ON l.utid = s.utid AND l.ts = s.ts + s.dur"
 
 Range = tuple[int, int]
+_EVER: Range = (-(1 << 62), 1 << 62)
+Moments = Callable[[int], list[Range]]
+"""The ranges of a recording around which its slices are worth their bytes, besides the findings."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ class Recording:
     """One recording of the session with its window of the timeline."""
 
     timelines: Timelines
-    scope: Scope
+    moments: Moments
     trace_id: int
     start_ns: int
     end_ns: int
@@ -91,10 +99,6 @@ class Recording:
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a query."""
         return inventory.table(self.timelines, sql, {})
-
-    def answer(self, query: str) -> str:
-        """The SQL that asks a question about the recording, whose answer the analysis shares."""
-        return self.scope.call(query, trace_id=self.trace_id)
 
     def asked(self, kind: str, span: Range, width: int = CURVE_COLUMNS) -> Asked:
         """A request for all lanes of a kind."""
@@ -128,10 +132,9 @@ class Recording:
         long = [start for start, end in self._long_slices if start <= time_ns < end]
         return min([time_ns - self._long_ns, *long])
 
-    def count(self, span: Range) -> int:
-        """About how many slices begin in a range."""
-        number: int = self.rows(parts.count_sql(self.trace_id, *span))[0]["n"]
-        return number
+    def estimated_bytes(self, span: Range) -> int:
+        """About how many bytes the slices that begin in a range take."""
+        return _estimated_bytes(self.timelines, self.trace_id, span)
 
 
 def payload(
@@ -149,30 +152,67 @@ def payload(
     """
     known = timelines or Timelines(con)
     try:
-        return _payload(known, scope or Scope(con), shown, budget)
+        return _payload(known, partial(_moments, scope or Scope(con)), shown, budget)
     finally:
         if timelines is None:
             known.detach()
 
 
-def _payload(timelines: Timelines, scope: Scope, shown: int, budget: int) -> dict[str, Any]:
-    traces = [
-        row["trace_id"]
-        for row in inventory.table(
-            timelines, "SELECT trace_id FROM trace WHERE duration_ns > 0 ORDER BY trace_id", {}
-        )
-    ]
-    recordings = []
-    for trace in traces:
-        part = budget / len(traces)
-        if len(traces) > 1:
-            part = budget / 2 if trace == shown else budget / 2 / (len(traces) - 1)
-        one = Recording(timelines, scope, trace, *timelines.of(trace))
-        recordings.append(_recording(one, int(part)))
-    return {
-        "shown": shown if shown in traces else next(iter(traces), None),
-        "recordings": recordings,
+@contextmanager
+def meanwhile(
+    scope: Scope, shown: int, budget: int, timelines: Timelines | None
+) -> Iterator[Callable[[], dict[str, Any]]]:
+    """A function that returns `payload`: while the block runs, a second thread makes it.
+
+    Only of a large database, whose `timelines` are in a file: otherwise it is made when the
+    function is called. The thread reads sums and short ranges, so it takes little of the memory
+    that the questions need which are asked meanwhile.
+    """
+    if timelines is None or not timelines.in_file:
+        yield lambda: payload(scope.con, shown, budget, timelines, scope)
+        return
+    # Asked here, because a cursor does not see the stored answers of another one.
+    known = {
+        trace: _moments(scope, trace)
+        for trace, part in _budgets(timelines, shown, budget).items()
+        if _estimated_bytes(timelines, trace, _EVER) > part
     }
+    with timelines.cursor() as own, ThreadPoolExecutor(1) as pool:
+
+        def moments(trace: int) -> list[Range]:
+            return known[trace] if trace in known else _moments(Scope(own.con), trace)
+
+        pending = pool.submit(_payload, own, moments, shown, budget)
+        with interruptible.stopped(pending, own.stop):
+            yield lambda: interruptible.result(pending, own.stop)
+
+
+def _payload(timelines: Timelines, moments: Moments, shown: int, budget: int) -> dict[str, Any]:
+    budgets = _budgets(timelines, shown, budget)
+    return {
+        "shown": shown if shown in budgets else next(iter(budgets), None),
+        "recordings": [
+            _recording(Recording(timelines, moments, trace, *timelines.of(trace)), part)
+            for trace, part in budgets.items()
+        ],
+    }
+
+
+def _budgets(timelines: Timelines, shown: int, budget: int) -> dict[int, int]:
+    """The part of the budget that each recording gets."""
+    sql = "SELECT trace_id FROM trace WHERE duration_ns > 0 ORDER BY trace_id"
+    traces = [row["trace_id"] for row in inventory.table(timelines, sql, {})]
+    if len(traces) == 1:
+        return {traces[0]: budget}
+    return {
+        trace: int(budget / 2 if trace == shown else budget / 2 / (len(traces) - 1))
+        for trace in traces
+    }
+
+
+def _estimated_bytes(timelines: Timelines, trace_id: int, span: Range) -> int:
+    number: int = inventory.table(timelines, parts.count_sql(trace_id, *span), {})[0]["n"]
+    return number * SLICE_BYTES
 
 
 def _recording(one: Recording, budget: int) -> dict[str, Any]:
@@ -180,7 +220,7 @@ def _recording(one: Recording, budget: int) -> dict[str, Any]:
     extra = _small_lanes(one, overview, budget)
     left = budget - sum(len(stream.data) for stream in extra)
     streams = []
-    if one.count(one.span) * SLICE_BYTES <= left:
+    if one.estimated_bytes(one.span) <= left:
         streams = [_slices(one, kind, one.span) for kind in SHARED]
         if sum(len(stream.data) for stream in streams) > left:
             streams = []
@@ -244,17 +284,7 @@ def _around(one: Recording, findings: list[dict[str, Any]], budget: int) -> list
         for found in findings
         if found["start_ns"] is not None and found["end_ns"] is not None
     ]
-    wanted += [
-        (row["start_ns"], row["start_ns"] + row["dur_ns"])
-        for row in one.scope.rows(
-            f"SELECT start_ns, dur_ns FROM ({one.answer('frame_time')}) WHERE stutter "
-            "ORDER BY dur_ns DESC, start_ns LIMIT 50"
-        )
-    ]
-    wanted += [
-        (row["ready_ts"], row["ready_ts"] + row["ready_ns"])
-        for row in one.scope.rows(f"FROM ({one.answer('worst_waits')}) ORDER BY place")
-    ]
+    wanted += one.moments(one.trace_id)
     whole = one.end_ns - one.start_ns
     chosen: list[Range] = []
     streams: list[Stream] = []
@@ -264,7 +294,7 @@ def _around(one: Recording, findings: list[dict[str, Any]], budget: int) -> list
         # A finding about all of the recording has no moment.
         if stop - begin > 0.5 * whole or any(a <= begin and stop <= b for a, b in chosen):
             continue
-        if one.count((begin, stop)) * SLICE_BYTES > budget:
+        if one.estimated_bytes((begin, stop)) > budget:
             continue
         made = [_slices(one, kind, (begin, stop)) for kind in SHARED]
         made += _facts(one, (begin, stop))
@@ -274,6 +304,22 @@ def _around(one: Recording, findings: list[dict[str, Any]], budget: int) -> list
             chosen.append((begin, stop))
             streams += made
     return streams
+
+
+def _moments(scope: Scope, trace_id: int) -> list[Range]:
+    """The longest stutters, then the worst waits; the analysis shares the answers."""
+    frames = scope.call("frame_time", trace_id=trace_id)
+    waits = scope.call("worst_waits", trace_id=trace_id)
+    found = []
+    for sql in (
+        f"SELECT start_ns AS ts, dur_ns AS dur FROM ({frames}) WHERE stutter "
+        "ORDER BY dur_ns DESC, start_ns LIMIT 50",
+        f"SELECT ready_ts AS ts, ready_ns AS dur FROM ({waits}) ORDER BY place",
+    ):
+        # A question that needs more memory than it may have is left out.
+        with contextlib.suppress(duckdb.OutOfMemoryException):
+            found += [(row["ts"], row["ts"] + row["dur"]) for row in scope.rows(sql)]
+    return found
 
 
 def _facts(one: Recording, span: Range) -> list[Stream]:

@@ -10,7 +10,7 @@ import html
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
@@ -138,11 +138,33 @@ def payload(
     timelines: Timelines | None = None,
 ) -> dict[str, Any]:
     """All that the page shows, as JSON values; `budget` is of its timeline, in bytes."""
+    listed = chapters()
+    with (
+        view.timings.of("slices of the timeline"),
+        embedded.meanwhile(view, view.trace_id, budget, timelines) as slices,
+    ):
+        sections, absent, of_step = _sections(view, listed, progress)
+        findings = _findings(view, {section["name"] for section in sections}, of_step)
+        recorded = slices()
+    return {
+        "facts": _facts(view),
+        "findings": findings,
+        "sections": folding.arranged(
+            sections, findings, {chapter.kind: chapter.name for chapter in listed}
+        ),
+        "absent": absent,
+        "timeline": recorded,
+    }
+
+
+def _sections(
+    view: View, listed: Sequence[Chapter], progress: Callable[[str, float], None]
+) -> tuple[list[dict[str, Any]], list[list[str]], frozenset[str]]:
+    """The sections, those that are absent with the reason, and which are about the step in view."""
     lossy = bounds.lossy_traces(view.con)
     sections: list[dict[str, Any]] = []
     absent: list[list[str]] = []
     of_step: set[str] = set()
-    listed = chapters()
     for number, chapter in enumerate(listed):
         progress(chapter.heading, number / len(listed))
         try:
@@ -173,19 +195,7 @@ def payload(
                 "answers": answers,
             }
         )
-    names = {section["name"] for section in sections}
-    with view.timings.of("slices of the timeline"):
-        recorded = embedded.payload(view.con, view.trace_id, budget, timelines, view)
-    findings = _findings(view, names, frozenset(of_step))
-    return {
-        "facts": _facts(view),
-        "findings": findings,
-        "sections": folding.arranged(
-            sections, findings, {chapter.kind: chapter.name for chapter in listed}
-        ),
-        "absent": absent,
-        "timeline": recorded,
-    }
+    return sections, absent, frozenset(of_step)
 
 
 def _findings(view: View, names: set[str], of_step: frozenset[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from schedlens.errors import DatabaseError
 from schedlens.load import store
 from schedlens.load.schema import literal
 from schedlens.output.leftover import TemporaryFolder
-from schedlens.timeline import beside
+from schedlens.timeline import preparation
 from schedlens.timeline.prepared import Timelines
 
 # Memory of the timeline's database; more is spilled to a temporary folder.
@@ -41,8 +41,8 @@ def opened(database: Path) -> Iterator[Timelines]:
             store.set_for_answers(con)
             con.execute(f"ATTACH {literal(str(database))} AS analysis (READ_ONLY)")
             con.execute("USE analysis")
-            stamp = beside.stamp_of(database)
-            yield _kept(con, database.with_name(beside.FILE), work / beside.FILE, stamp)
+            stamp = preparation.stamp_of(database)
+            yield _kept(con, database.with_name(preparation.FILE), work / preparation.FILE, stamp)
         except duckdb.Error as error:
             raise DatabaseError(str(error).splitlines()[0]) from None
         finally:

@@ -79,9 +79,11 @@ class Timelines:
         `rows_per_part` rows for each part.
         """
         self.con = con
+        self.in_file = file is not None
         self._least_parts = least_parts
         self._rows_per_part = rows_per_part
         self._lock = threading.Lock()
+        self._reading: list[duckdb.DuckDBPyConnection] = []
         found = con.execute("SELECT current_database()").fetchall()[0][0]
         self._catalog = '"' + found.replace('"', '""') + '"'
         if file is not None and self._is_complete(file, stamp):
@@ -125,11 +127,24 @@ class Timelines:
         """The same recordings for another thread."""
         other = copy.copy(self)
         other.con = self.con.cursor()
+        other._reading = []
         try:
             other.con.execute(f"USE {self._catalog}")
             yield other
         finally:
             other.con.close()
+
+    def prepare_all(self) -> None:
+        """Fills the tables of every recording."""
+        for (trace_id,) in self.con.execute("SELECT trace_id FROM trace ORDER BY 1").fetchall():
+            self.of(trace_id)
+
+    def stop(self) -> None:
+        """Interrupts the query of another thread that uses this object, so that it raises."""
+        for con in (self.con, *self._reading):
+            # It may have been closed meanwhile.
+            with contextlib.suppress(duckdb.Error):
+                con.interrupt()
 
     def of(self, trace_id: int) -> tuple[int, int]:
         """Start and end of a recording, whose tables are filled afterwards.
@@ -285,6 +300,10 @@ class Timelines:
         # A stream blocks its connection.
         with contextlib.closing(self.con.cursor()) as cursor:
             cursor.execute(f"USE {self._catalog}")
-            stream = cursor.sql(parts.sql(kind, one, *span)).to_arrow_reader(_BATCH)
-            for rows in _decoders.time_columns(stream, span[0], widths):
-                self.con.from_arrow(rows).select(f"{one}, *").insert_into(f"tiles.{kind}_tile")
+            self._reading.append(cursor)
+            try:
+                stream = cursor.sql(parts.sql(kind, one, *span)).to_arrow_reader(_BATCH)
+                for rows in _decoders.time_columns(stream, span[0], widths):
+                    self.con.from_arrow(rows).select(f"{one}, *").insert_into(f"tiles.{kind}_tile")
+            finally:
+                self._reading.remove(cursor)
