@@ -1,6 +1,6 @@
 -- Other threads that ran on reserved logical CPUs: CPUs that the machine isolates, and CPUs to
--- which a worker of the workload or a single thread is pinned. Threads that Linux binds to one CPU
--- (ksoftirqd/1, kworker/1:2) reserve no CPU, and count as visitors.
+-- which a worker of the workload or a single thread is pinned. Threads that Linux itself binds to one
+-- CPU (ksoftirqd/1, kworker/1:2, irq/24-nvme0q1) reserve no CPU, and count as visitors.
 -- p_trace_id: only this recording; null for all.
 -- p_from_ns: start of the window; null for the default one.
 -- p_to_ns: end of the window; null for the default one.
@@ -25,7 +25,7 @@ WITH
     JOIN span USING (trace_id)
     JOIN who ON who.utid = affinity.utid
     JOIN trace ON trace.trace_id = affinity.trace_id
-    WHERE len(cpus) = 1 AND cpus[1] IS DISTINCT FROM kernel_bound_cpu(trace.source, who.thread)
+    WHERE len(cpus) = 1 AND NOT is_kernel_affinity(trace.source, who.thread, cpus)
   ),
   kept_for AS MATERIALIZED (
     SELECT owner.trace_id, owner.cpu, owner.utid, who.thread

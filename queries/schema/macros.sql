@@ -35,6 +35,15 @@ CREATE MACRO kernel_bound_cpu(source, name) AS
 COMMENT ON MACRO kernel_bound_cpu IS
   'The logical CPU to which Linux binds its own threads of this name, which nobody can change: ksoftirqd/1, kworker/1:2. NULL: none. A program may name a thread like that as well: compare with where it ran, or with its affinity.';
 
+CREATE MACRO is_kernel_affinity(source, name, cpus) AS
+  coalesce(
+    cpus = [kernel_bound_cpu(source, name)]
+      OR NOT is_windows_source(source) AND starts_with(name, 'irq/'),
+    false
+  );
+COMMENT ON MACRO is_kernel_affinity IS
+  'Whether Linux itself gives a thread of this name these CPUs: kernel_bound_cpu, or those of its interrupt (irq/24-nvme0q1). Nobody reserved them for it.';
+
 CREATE MACRO ends_wait(kind) AS kind <> 'wakeup_new';
 COMMENT ON MACRO ends_wait IS
   'Whether a wakeup of this kind ends a wait, as all do but the first one of a new thread.';

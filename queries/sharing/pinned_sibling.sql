@@ -20,7 +20,7 @@ WITH
       JOIN who ON who.utid = spell.utid
       JOIN trace ON trace.trace_id = spell.trace_id
       WHERE spell.is_known
-        AND spell.cpus IS DISTINCT FROM [kernel_bound_cpu(trace.source, who.thread)]
+        AND NOT is_kernel_affinity(trace.source, who.thread, spell.cpus)
     ) AS one
     JOIN place ON place.trace_id = one.trace_id AND place.cpu = one.cpu
     GROUP BY one.utid, one.from_ns, one.to_ns

@@ -62,3 +62,27 @@ def test_name_says_the_cpu(source: str, name: str | None, cpu: int | None) -> No
         schema.create(con)
         found = con.execute("SELECT kernel_bound_cpu(?, ?)", [source, name]).fetchall()
     assert found == [(cpu,)]
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "cpus", "own"),
+    [
+        ("perf", "ksoftirqd/1", [1], True),
+        ("perf", "ksoftirqd/1", [0, 1], False),
+        ("trace_cmd", "irq/24-nvme0q1", [3], True),
+        ("perf", "irq/9-acpi", [0, 1, 2, 3], True),
+        ("perf", "render", [3], False),
+        ("perf", None, [3], False),
+        ("perf", "render", None, False),
+        ("etw", "irq/24-nvme0q1", [3], False),
+    ],
+)
+def test_affinity_that_linux_itself_gives_is_nobodys_choice(
+    source: str, name: str | None, cpus: list[int] | None, own: bool
+) -> None:
+    with duckdb.connect() as con:
+        schema.create(con)
+        found = con.execute(
+            "SELECT is_kernel_affinity(?, ?, ?::INTEGER[])", [source, name, cpus]
+        ).fetchall()
+    assert found == [(own,)]

@@ -61,6 +61,17 @@ def test_pinned_thread_with_another_number_in_its_name_is_an_owner(trace: DrawnT
     ]
 
 
+def test_thread_of_an_interrupt_is_no_owner_of_the_cpu_of_its_interrupt(trace: DrawnTrace) -> None:
+    trace.con.execute("UPDATE thread SET name = 'irq/24-nvme0q1' WHERE name = 'V'")
+    trace.add("affinity", utid=trace.utid("other/V"), cpus=[0], source="snapshot")
+    assert _rows(trace.con) == []
+    trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="snapshot")
+    assert [(row[2], row[3], row[4]) for row in _rows(trace.con)] == [
+        (["A"], "irq/24-nvme0q1", False),
+        (["A"], "ksoftirqd/0", True),
+    ]
+
+
 def test_window_clips_slices_and_delays(trace: DrawnTrace) -> None:
     trace.add("affinity", utid=trace.utid("game/A"), cpus=[0], source="pin")
     rows = _rows(trace.con, "pinned_cpu_visitor(p_from_ns := 300, p_to_ns := 500)")
