@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from schedlens.ask.findings import Finding, Metric, Outcome, Scope, clean, not_applicable
-from schedlens.output.wording import count, duration, percent, recordings, thread_name
+from schedlens.output.wording import between, count, duration, percent, recordings, thread_name
 
 NEEDS = ("switches", "all_threads")
 METRIC: Metric = "ready"
@@ -211,11 +211,11 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         )
     if not crowded and not serial:
         means = [row["mean_busy"] for row in rows]
-        mean = f"{min(means):.3g} to {max(means):.3g}" if len(means) > 1 else f"{sum(means):.3g}"
         yield (
             clean(
                 "CPUs were neither crowded nor left to one thread, except as planned (busy CPUs on "
-                f"average: {mean}).{_on_purpose(scope)}"
+                f"average: {between(f'{min(means):.3g}', f'{max(means):.3g}')})."
+                f"{_on_purpose(scope)}"
             )
             if rows
             else not_applicable(

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.ask.findings import Finding, Metric, Outcome, Rank, Scope, not_applicable
-from schedlens.output.wording import count, duration, interval, place, times
+from schedlens.output.wording import between, count, duration, interval, place, times
 
 NEEDS = ("handoff",)
 METRIC: Metric = "measured"
@@ -71,7 +71,7 @@ def _one_way(rows: list[Row]) -> Finding:
     return Finding(
         kind="one_way_time",
         severity="info",
-        title=f"A hand-off takes {low}" if low == high else f"A hand-off takes {low} to {high}",
+        title=f"A hand-off takes {between(low, high)}",
         detail=f"One-way time of a hand-off by place and way to wait: {', '.join(parts)}.",
         advice="Choose the way to wait by its one-way time and CPU use (`FROM handoff_time`).",
         evidence_sql=_EVIDENCE,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from schedlens.ask.findings import Conclusion, Finding, Metric, Outcome, Scope
-from schedlens.output.wording import count, percent, recordings
+from schedlens.output.wording import between, count, percent, recordings
 
 NEEDS = ("snapshots", "switches")
 METRIC: Metric = "measured"
@@ -65,7 +65,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         return
     row = apart[0]
     low, high = row["work_low_pct"], row["work_high_pct"]
-    work = percent(low) if high - low < 0.1 else f"{percent(low)} to {percent(high)}"
+    work = between(percent(low), percent(high))
     yield Finding(
         kind="busy_figure_misleads",
         severity="warning" if row["apart"] >= WARNING_POINTS else "info",

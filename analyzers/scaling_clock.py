@@ -22,7 +22,7 @@ from schedlens.ask.findings import (
     clean,
     not_applicable,
 )
-from schedlens.output.wording import count, duration, interval, percent
+from schedlens.output.wording import between, count, duration, interval, percent
 
 NEEDS = ("scaling",)
 METRIC: Metric = "measured"
@@ -71,7 +71,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
             for row in known
         ]
         low, high = (end(row["yield"] for row in known) for end in (min, max))
-        size = f"{low:.3g}" if len(known) == 1 else f"{low:.3g} to {high:.3g}"
+        size = between(f"{low:.3g}", f"{high:.3g}")
         yield _found(
             "sibling_yield",
             "info",

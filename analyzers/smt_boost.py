@@ -19,7 +19,7 @@ from schedlens.ask.findings import (
     Severity,
     not_applicable,
 )
-from schedlens.output.wording import interval, number, percent
+from schedlens.output.wording import between, interval, number, percent
 
 NEEDS = ("smt-boost",)
 METRIC: Metric = "measured"
@@ -66,13 +66,12 @@ def _load(load: str, rows: list[Row], slower: dict[str, Row]) -> Iterable[Findin
     if base["is_uneven"]:
         # What normalised_gain_pct divides by.
         shares = [row["busy_pct"] if row["work_pct"] is None else row["work_pct"] for row in rows]
-        low, high = min(shares), max(shares)
+        load_pct = between(percent(min(shares)), percent(max(shares)))
         yield _found(
             "uneven_load",
             "warning",
-            f"States ran at {percent(low)} to {percent(high)} load",
-            f"Load {load}: the cells were busy for {percent(low)} to {percent(high)} of the time, "
-            "so plain gains mislead.",
+            f"States ran at {load_pct} load",
+            f"Load {load}: the cells were busy for {load_pct} of the time, so plain gains mislead.",
             "Compare normalised_gain_pct, or repeat with the closed loop for equal loads.",
         )
     parts = []

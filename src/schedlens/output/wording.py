@@ -42,9 +42,16 @@ def percent(value: float) -> str:
     return f"{value:.0f} %" if abs(value) >= 99.95 else f"{value:.3g} %"
 
 
+def between(low: str, high: str) -> str:
+    """Two ends of a range that are written out: `4.9 to 6.2`, or the text that both have."""
+    return low if low == high else f"{low} to {high}"
+
+
 def interval(low: float | None, high: float | None) -> str:
     """The interval of a number, to append to it: ` (4.9 to 6.2)`; empty if there is none."""
-    return "" if low is None or high is None or low == high else f" ({low:.3g} to {high:.3g})"
+    if low is None or high is None or f"{low:.3g}" == f"{high:.3g}":
+        return ""
+    return f" ({low:.3g} to {high:.3g})"
 
 
 def times(low_ns: float | None, high_ns: float | None) -> str:
@@ -57,7 +64,7 @@ def times(low_ns: float | None, high_ns: float | None) -> str:
 def cost(ns: int, bound: str | None, low_ns: int | None = None, high_ns: int | None = None) -> str:
     """A cost with its bound: `at least 3.2 ms`, `3.2 ms to 4.1 ms`, `up to 4 ms`, `about 4 ms`."""
     if bound == "range" and low_ns is not None and high_ns is not None:
-        return f"{duration(low_ns)} to {duration(high_ns)}"
+        return between(duration(low_ns), duration(high_ns))
     return f"{_BOUND_WORDS.get(bound, '')}{duration(ns)}"
 
 
