@@ -132,6 +132,28 @@ def test_invalid_window_time_is_rejected_in_one_line(option: str, value: str, fo
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("schedlens", "watch", "--interval", "x"), "'--interval': 'x' is not a number."),
+        (("collect", "--samples", "x"), "'--samples': 'x' is not a whole number."),
+        (("collect", "--repeat", "1.5"), "'--repeat': '1.5' is not a whole number."),
+        (("analyze", "empty.etl", "--from", "x"), "'--from': 'x' is not a number."),
+        (
+            ("schedlens", "watch", "--interval", "0"),
+            "'--interval': 0.0 is not in the range 0.5<=x<=60.0.",
+        ),
+    ],
+)
+def test_word_in_place_of_a_number_is_rejected_in_plain_words(
+    arguments: tuple[str, ...], said: str, folder: Path
+) -> None:
+    done = command(*arguments, check=False, cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_escape_sequence_in_process_name_is_printed_escaped(folder: Path) -> None:
     done = command("analyze", "\x1b[2Jx.etl", check=False, cwd=folder)
     assert done.returncode == 2

@@ -84,6 +84,20 @@ def group() -> None:
     """Records and explains how an operating system schedules threads."""
 
 
+# What click calls the types of numbers, and what people do.
+_NUMBERS = {
+    "float range": "a number", "float": "a number",
+    "integer range": "a whole number", "integer": "a whole number",
+}  # fmt: skip
+
+
+def _said(error: click.UsageError) -> str:
+    text = error.format_message()
+    for kind, number in _NUMBERS.items():
+        text = text.replace(f"is not a valid {kind}.", f"is not {number}.")
+    return text
+
+
 def run(command: click.Command, arguments: Sequence[str] | None = None, name: str = "") -> int:
     """Runs a command; a user error becomes one line on stderr and exit code 2."""
     interrupted = _interrupts()
@@ -101,7 +115,7 @@ def run(command: click.Command, arguments: Sequence[str] | None = None, name: st
         return 2
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-        return _failed(f"{name}: {error.format_message()}{hint}")
+        return _failed(f"{name}: {_said(error)}{hint}")
     except click.ClickException as error:
         return _failed(f"{name}: {error.format_message()}")
     except click.Abort:
