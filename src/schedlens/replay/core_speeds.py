@@ -109,11 +109,11 @@ class RecordedMachine:
         """Work done on a CPU between two times, in ns of the fastest core alone."""
         spent = float(end - start)
         speed = self.machine.cpus[index].speed
-        beside = [
+        busy = [
             self.busy[other].until(end) - self.busy[other].until(start)
             for other in self.siblings[index]
         ]
-        shared = max(beside, default=0)
+        shared = max(busy, default=0)
         return speed * (spent - (1 - self.machine.shared_speed) * shared)
 
 

@@ -7,7 +7,7 @@ use crate::compression::unpacked::Unpacked;
 const CHUNK: usize = 4096;
 const IS_PACKED: u16 = 0x8000;
 
-/// The most bytes that `packed` can unpack to, whatever length is stated beside it.
+/// The most bytes that `packed` can unpack to, whatever length is stated with it.
 pub(crate) fn longest(packed: &[u8]) -> usize {
     let (mut from, mut chunks) = (0, 0);
     while let Some(header) = u16_at(packed, from).filter(|header| *header != 0) {
