@@ -242,7 +242,7 @@ def chosen_view(
     plain = View(
         con, process, timings=scope.timings, shared=scope.answers, kept_rows=scope.kept_rows
     )
-    labels = {row["label"]: row["trace_id"] for row in plain.rows("FROM trace ORDER BY trace_id")}
+    labels = {row["label"]: row["trace_id"] for row in plain.kept("FROM trace ORDER BY trace_id")}
     if step is not None:
         if step not in labels:
             raise UnknownNameError(
@@ -280,7 +280,7 @@ def _title(view: View) -> str:
 
 def _facts(view: View) -> list[list[str]]:
     """What was recorded: pairs of name and value."""
-    traces = view.rows("FROM trace ORDER BY trace_id")
+    traces = view.kept("FROM trace ORDER BY trace_id")
 
     def distinct(column: str) -> str:
         found = sorted({str(row[column]) for row in traces if row[column] is not None})
