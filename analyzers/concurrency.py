@@ -36,7 +36,7 @@ SELECT utid FROM sharing_group WHERE list_contains(weights, 3)
 _WINDOWED = f"""
 SELECT
   c.trace_id,
-  clipped_ns(c.ts, c.dur, w.start_ns, w.end_ns) AS dur,
+  c.dur,
   c.busy,
   -- With threads that are left out.
   c.all_busy,
@@ -79,30 +79,40 @@ FROM (
         SELECT trace_id, ts + dur, -busy, -all_busy, -unknown, -ready FROM span
       )
       GROUP BY trace_id, ts
+    ),
+    level AS (
+      SELECT
+        trace_id,
+        ts,
+        lead(ts) OVER sofar - ts AS dur,
+        -- A slice that is left out may contain an interrupt.
+        greatest(0, sum(busy) OVER sofar) AS busy,
+        sum(all_busy) OVER sofar AS all_busy,
+        sum(unknown) OVER sofar AS unknown,
+        greatest(0, sum(ready) OVER sofar) AS ready,
+      FROM step
+      WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts)
     )
   SELECT
-    trace_id,
-    ts,
-    lead(ts) OVER sofar - ts AS dur,
-    -- A slice that is left out may contain an interrupt.
-    greatest(0, sum(busy) OVER sofar) AS busy,
-    sum(all_busy) OVER sofar AS all_busy,
-    sum(unknown) OVER sofar AS unknown,
-    greatest(0, sum(ready) OVER sofar) AS ready,
-    true AS some_left_out
-  FROM step
-  WINDOW sofar AS (PARTITION BY trace_id ORDER BY ts)
+    level.trace_id,
+    clipped_ns(level.ts, level.dur, start_ns, end_ns) AS dur,
+    busy,
+    all_busy,
+    unknown,
+    ready,
+    true AS some_left_out,
+  FROM level
+  JOIN analysis_span AS asked ON asked.trace_id = level.trace_id
+  WHERE level.ts < end_ns AND level.ts + level.dur > start_ns
   UNION ALL
-  -- Few recordings have such threads, and these rows need no order.
-  SELECT trace_id, ts, dur, busy, busy, unknown, ready, false
-  FROM concurrency_slice
+  SELECT trace_id, ns, busy, busy, unknown, ready, false
+  FROM concurrency_level
   WHERE trace_id NOT IN (SELECT trace_id FROM left_out)
 ) AS c
 JOIN analysis_span AS w ON w.trace_id = c.trace_id
 JOIN (
   SELECT trace_id, count(DISTINCT cpu) AS cpus FROM topology WHERE online GROUP BY trace_id
 ) AS n ON n.trace_id = c.trace_id
-WHERE c.ts < w.end_ns AND c.ts + c.dur > w.start_ns
 """
 
 # A workload that makes frames is judged as a game is: by them, not by what it gets done.

@@ -93,11 +93,46 @@ WITH
     SELECT class.trace_id, class.class, idle.core, idle.ts, idle.ts + idle.dur AS end_ns
     FROM whole_idle_core(p_trace_id, p_min_idle_ns) AS idle
     JOIN class ON class.trace_id = idle.trace_id AND list_has_any(class.cpus, idle.cpus)
-    WHERE idle.core_type IN ('P', 'U')
+    WHERE idle.core_type IN ('P', 'U') AND idle.dur > 0
   ),
-  -- One row per core, and one with core -1 for any core.
-  free_each AS (
-    SELECT trace_id, class, unnest([core, -1]) AS core, ts, end_ns FROM free
+  -- Where the idle periods of several cores overlap, core -1 for any core has a single one.
+  begun AS (
+    SELECT
+      *,
+      coalesce(
+        ts > max(end_ns) OVER (
+          PARTITION BY trace_id, class ORDER BY ts, core
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        true
+      ) AS begins,
+    FROM free
+  ),
+  free_each AS MATERIALIZED (
+    SELECT trace_id, class, core, ts, end_ns FROM free
+    UNION ALL
+    SELECT trace_id, class, -1, min(ts), max(end_ns)
+    FROM (
+      SELECT
+        *,
+        sum(begins::INTEGER) OVER (
+          PARTITION BY trace_id, class ORDER BY ts, core ROWS UNBOUNDED PRECEDING
+        ) AS number,
+      FROM begun
+    )
+    GROUP BY trace_id, class, number
+  ),
+  idle AS (
+    SELECT
+      *,
+      coalesce(
+        sum(end_ns - ts) OVER (
+          PARTITION BY trace_id, class, core ORDER BY ts
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ),
+        0
+      ) AS before_ns,
+    FROM free_each
   ),
   placed_core AS (
     SELECT placed.*, place.trace_id, place.core
@@ -105,45 +140,22 @@ WITH
     JOIN (SELECT DISTINCT trace_id, class, core FROM free_each) AS place
       ON place.class = placed.class
   ),
-  -- One stream contains the starts and ends of idle periods (step_by) and of slices (sign). The
-  -- idle time up to a slice's end minus that up to its start is exact.
-  stream AS (
-    SELECT trace_id, class, core, ts, 1 AS step_by, 0 AS sign, NULL AS slice, NULL AS utid
-    FROM free_each
-    UNION ALL
-    SELECT trace_id, class, core, end_ns, -1, 0, NULL, NULL FROM free_each
-    UNION ALL
-    SELECT trace_id, class, core, from_ns, 0, -1, slice, utid FROM placed_core
-    UNION ALL
-    SELECT trace_id, class, core, to_ns, 0, 1, slice, utid FROM placed_core
-  ),
-  level AS (
-    SELECT
-      *,
-      row_number() OVER sofar AS place,
-      CASE WHEN sum(step_by) OVER sofar > 0 THEN lead(ts) OVER sofar - ts ELSE 0 END AS free_ns,
-    FROM stream
-    WINDOW sofar AS (PARTITION BY trace_id, class, core ORDER BY ts ROWS UNBOUNDED PRECEDING)
-  ),
+  -- The idle time up to a slice's end minus that up to its start is exact.
   idle_overlap AS (
-    SELECT any_value(utid) AS utid, core, sum(sign * before_ns) AS ns
+    SELECT
+      any_value(part.utid) AS utid,
+      part.core,
+      sum(part.sign * (idle.before_ns + least(part.ts, idle.end_ns) - idle.ts)) AS ns,
     FROM (
       SELECT
-        slice,
-        utid,
-        core,
-        sign,
-        coalesce(
-          sum(free_ns) OVER (
-            PARTITION BY trace_id, class, core ORDER BY place
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-          ),
-          0
-        ) AS before_ns,
-      FROM level
-    )
-    WHERE slice IS NOT NULL
-    GROUP BY slice, core
+        trace_id, class, core, slice, utid, unnest([from_ns, to_ns]) AS ts,
+        unnest([-1, 1]) AS sign,
+      FROM placed_core
+    ) AS part
+    ASOF JOIN idle
+      ON idle.trace_id = part.trace_id AND idle.class = part.class AND idle.core = part.core
+      AND idle.ts <= part.ts
+    GROUP BY part.slice, part.core
   ),
   core_sum AS (
     SELECT utid, core, sum(ns)::BIGINT AS ns, max(ns)::BIGINT AS longest_ns

@@ -7,13 +7,9 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   piece AS (
-    SELECT
-      c.*,
-      clipped_ns(c.ts, c.dur, start_ns, end_ns) AS ns,
-      span.dur_ns AS window_ns,
-    FROM concurrency_slice AS c
-    JOIN span ON span.trace_id = c.trace_id
-    WHERE c.ts < end_ns AND c.ts + c.dur > start_ns
+    SELECT level.*, span.dur_ns AS window_ns
+    FROM concurrency_level(p_trace_id, p_from_ns, p_to_ns) AS level
+    JOIN span ON span.trace_id = level.trace_id
   )
 SELECT
   -- Recording.

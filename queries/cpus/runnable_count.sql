@@ -16,12 +16,11 @@ WITH
       c.busy + c.ready AS runnable,
       c.ready,
       c.busy + c.ready > coalesce(c.online, machine.cpus) AS is_above,
-      clipped_ns(c.ts, c.dur, span.start_ns, span.end_ns) AS ns,
+      c.ns,
       span.dur_ns,
-    FROM concurrency_slice AS c
+    FROM concurrency_level(p_trace_id, p_from_ns, p_to_ns) AS c
     JOIN span ON span.trace_id = c.trace_id
     LEFT JOIN machine ON machine.trace_id = c.trace_id
-    WHERE c.ts < span.end_ns AND c.ts + c.dur > span.start_ns
   )
 SELECT
   -- Recording.

@@ -27,55 +27,57 @@ WITH
     SEMI JOIN presenter ON presenter.upid = t.upid
     WHERE s.state = 'thread' AND s.dur > 0
   ),
-  -- One stream contains these changes and the starts (sign -1) and ends (1) of frames. The integral
-  -- up to an end minus that up to its start is exact.
-  stream AS (
-    SELECT *, 0 AS sign, NULL AS frame, NULL AS own FROM step
-    UNION ALL
-    SELECT trace_id, unnest([0, 0, upid, upid]), unnest([start_ns, end_ns, start_ns, end_ns]),
-      0, 0, 0, 0, 0, 0, unnest([-1, 1, -1, 1]), frame, upid,
+  -- Starts and ends of frames, for the machine and for the process.
+  edge AS (
+    SELECT DISTINCT trace_id, unnest([0, 0, upid, upid]) AS upid,
+      unnest([start_ns, end_ns, start_ns, end_ns]) AS ts,
     FROM chosen
   ),
-  level AS (
+  -- A change d at s adds d * (t - s) to the integral up to t. Of all changes before an edge, the sums
+  -- of d and of d * s are enough, and there are few edges.
+  since_edge AS (
     SELECT
-      trace_id,
-      upid,
-      own,
-      frame,
-      sign,
-      row_number() OVER sofar AS place,
-      lead(ts) OVER sofar - ts AS dur,
-      sum(busy) OVER sofar AS busy,
-      sum(unknown) OVER sofar AS unknown,
-      sum(ready) OVER sofar AS ready,
-      sum(p) OVER sofar AS p,
-      sum(e) OVER sofar AS e,
-      sum(smt) OVER sofar AS smt,
-    FROM stream
-    WINDOW sofar AS (PARTITION BY trace_id, upid ORDER BY ts ROWS UNBOUNDED PRECEDING)
+      edge.trace_id,
+      edge.upid,
+      edge.ts,
+      sum(step.busy) AS busy,
+      sum(step.busy * step.ts) AS busy_at,
+      sum(step.unknown) AS unknown,
+      sum(step.unknown * step.ts) AS unknown_at,
+      sum(step.ready) AS ready,
+      sum(step.ready * step.ts) AS ready_at,
+      sum(step.p) AS p,
+      sum(step.p * step.ts) AS p_at,
+      sum(step.e) AS e,
+      sum(step.e * step.ts) AS e_at,
+      sum(step.smt) AS smt,
+      sum(step.smt * step.ts) AS smt_at,
+    FROM step
+    ASOF JOIN edge
+      ON edge.trace_id = step.trace_id AND edge.upid = step.upid AND step.ts <= edge.ts
+    GROUP BY edge.trace_id, edge.upid, edge.ts
   ),
   upto AS (
     SELECT
-      trace_id,
-      upid = 0 AS of_machine,
-      own,
-      frame,
-      sign,
-      sum(busy * dur) OVER sofar AS busy,
-      sum(unknown * dur) OVER sofar AS unknown,
-      sum(ready * dur) OVER sofar AS ready,
-      sum(p * dur) OVER sofar AS p,
-      sum(e * dur) OVER sofar AS e,
-      sum(smt * dur) OVER sofar AS smt,
-    FROM level
+      edge.upid,
+      edge.ts,
+      edge.trace_id,
+      coalesce(edge.ts * sum(busy) OVER sofar - sum(busy_at) OVER sofar, 0) AS busy,
+      coalesce(edge.ts * sum(unknown) OVER sofar - sum(unknown_at) OVER sofar, 0) AS unknown,
+      coalesce(edge.ts * sum(ready) OVER sofar - sum(ready_at) OVER sofar, 0) AS ready,
+      coalesce(edge.ts * sum(p) OVER sofar - sum(p_at) OVER sofar, 0) AS p,
+      coalesce(edge.ts * sum(e) OVER sofar - sum(e_at) OVER sofar, 0) AS e,
+      coalesce(edge.ts * sum(smt) OVER sofar - sum(smt_at) OVER sofar, 0) AS smt,
+    FROM edge
+    LEFT JOIN since_edge USING (trace_id, upid, ts)
     WINDOW sofar AS (
-      PARTITION BY trace_id, upid ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+      PARTITION BY edge.trace_id, edge.upid ORDER BY edge.ts ROWS UNBOUNDED PRECEDING
     )
   ),
   summed AS (
     SELECT
-      own AS upid,
-      frame,
+      side.upid,
+      side.frame,
       sum(sign * busy) FILTER (WHERE of_machine) AS busy,
       sum(sign * busy) FILTER (WHERE NOT of_machine) AS own_busy,
       sum(sign * unknown) FILTER (WHERE of_machine) AS unknown,
@@ -83,9 +85,20 @@ WITH
       sum(sign * p) FILTER (WHERE of_machine) AS p,
       sum(sign * e) FILTER (WHERE of_machine) AS e,
       sum(sign * smt) FILTER (WHERE of_machine) AS smt,
-    FROM upto
-    WHERE frame IS NOT NULL
-    GROUP BY own, frame
+    FROM (
+      SELECT
+        trace_id,
+        upid,
+        frame,
+        unnest([true, true, false, false]) AS of_machine,
+        unnest([start_ns, end_ns, start_ns, end_ns]) AS ts,
+        unnest([-1, 1, -1, 1]) AS sign,
+      FROM chosen
+    ) AS side
+    JOIN upto
+      ON upto.trace_id = side.trace_id AND upto.ts = side.ts
+      AND upto.upid = CASE WHEN side.of_machine THEN 0 ELSE side.upid END
+    GROUP BY side.upid, side.frame
   ),
   -- The first and the last interval extend beyond the recording.
   line AS (

@@ -27,50 +27,65 @@ WITH
     JOIN span ON span.trace_id = f.trace_id
     WHERE f.ts < span.end_ns AND f.until_ns > span.start_ns
   ),
-  -- One stream of changes: cores with a busy CPU (cpu null), busy time of each CPU, and the
-  -- intervals.
-  stream AS (
+  -- Changes of the number of cores with a busy CPU (cpu -1), and of each CPU being busy.
+  change AS (
     SELECT trace_id, -1 AS cpu, unnest([ts, ts + dur]) AS ts,
-      unnest([p + e + other, -p - e - other]) AS step_by, 0 AS sign, NULL AS id,
+      unnest([p + e + other, -p - e - other]) AS step_by,
     FROM concurrency_slice
     WHERE dur > 0 AND trace_id IN (SELECT trace_id FROM step)
     UNION ALL
-    SELECT trace_id, cpu, unnest([ts, ts + dur]), unnest([1, -1]), 0, NULL,
+    SELECT trace_id, cpu, unnest([ts, ts + dur]), unnest([1, -1])
     FROM cpu_state
     WHERE state IN ('thread', 'interrupt') AND dur > 0
       AND trace_id IN (SELECT trace_id FROM step)
-    UNION ALL
-    SELECT trace_id, unnest([-1, -1, cpu, cpu]), unnest([from_ns, to_ns, from_ns, to_ns]), 0,
-      unnest([-1, 1, -1, 1]), id,
+  ),
+  edge AS (
+    SELECT DISTINCT trace_id, unnest([-1, -1, cpu, cpu]) AS cpu,
+      unnest([from_ns, to_ns, from_ns, to_ns]) AS ts,
     FROM step
   ),
-  level AS (
+  -- A change d at s adds d * (t - s) to the integral up to t. Of all changes before an edge, the sums
+  -- of d and of d * s are enough, and there are fewer edges.
+  since_edge AS (
     SELECT
-      *,
-      row_number() OVER sofar AS place,
-      sum(step_by) OVER sofar * (lead(ts) OVER sofar - ts) AS product,
-    FROM stream
-    WINDOW sofar AS (PARTITION BY trace_id, cpu ORDER BY ts ROWS UNBOUNDED PRECEDING)
+      edge.trace_id,
+      edge.cpu,
+      edge.ts,
+      sum(change.step_by) AS step_by,
+      sum(change.step_by * change.ts) AS step_at,
+    FROM change
+    ASOF JOIN edge
+      ON edge.trace_id = change.trace_id AND edge.cpu = change.cpu AND change.ts <= edge.ts
+    GROUP BY edge.trace_id, edge.cpu, edge.ts
+  ),
+  upto AS (
+    SELECT
+      edge.trace_id,
+      edge.cpu,
+      edge.ts,
+      coalesce(edge.ts * sum(step_by) OVER sofar - sum(step_at) OVER sofar, 0) AS product,
+    FROM edge
+    LEFT JOIN since_edge USING (trace_id, cpu, ts)
+    WINDOW sofar AS (
+      PARTITION BY edge.trace_id, edge.cpu ORDER BY edge.ts ROWS UNBOUNDED PRECEDING
+    )
   ),
   summed AS (
     SELECT
-      id,
-      sum(sign * before) FILTER (WHERE cpu = -1) AS active_product,
-      sum(sign * before) FILTER (WHERE cpu <> -1) AS busy_ns,
+      side.id,
+      sum(side.sign * upto.product) FILTER (WHERE upto.cpu = -1) AS active_product,
+      sum(side.sign * upto.product) FILTER (WHERE upto.cpu <> -1) AS busy_ns,
     FROM (
       SELECT
-        *,
-        coalesce(
-          sum(product) OVER (
-            PARTITION BY trace_id, cpu ORDER BY place
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-          ),
-          0
-        ) AS before,
-      FROM level
-    )
-    WHERE id IS NOT NULL
-    GROUP BY id
+        trace_id,
+        id,
+        unnest([-1, -1, cpu, cpu]) AS cpu,
+        unnest([from_ns, to_ns, from_ns, to_ns]) AS ts,
+        unnest([-1, 1, -1, 1]) AS sign,
+      FROM step
+    ) AS side
+    JOIN upto ON upto.trace_id = side.trace_id AND upto.cpu = side.cpu AND upto.ts = side.ts
+    GROUP BY side.id
   ),
   place AS (FROM topology(p_trace_id))
 SELECT
