@@ -116,7 +116,7 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
         bound="exact" if row["run_high_ns"] == row["run_ns"] else "at_least",
         evidence_sql=(
             "SELECT e_ns, mask_ns, p_idle_ns, no_p_idle_ns, low_qos_ns, qos_class, priority, "
-            f"policy FROM e_core_cause(p_trace_id := {row['trace_id']}) WHERE utid = {row['utid']}"
+            f"policy {_asked(scope, row)} WHERE utid = {row['utid']}"
         ),
         counter_evidence_sql=(
             "SELECT left_ns, away_ns, run_ns, ready_ns, censored FROM core_type_move "
@@ -127,8 +127,11 @@ def judge(scope: Scope) -> Iterable[Finding | Outcome]:
 
 def _cause(scope: Scope, row: dict[str, Any]) -> dict[str, Any]:
     """The row of `e_core_cause` about the thread."""
-    asked = scope.call("e_core_cause", process=scope.process)
-    return scope.rows(f"SELECT * FROM ({asked}) WHERE utid = {row['utid']}")[0]
+    return scope.rows(f"SELECT * {_asked(scope, row)} WHERE utid = {row['utid']}")[0]
+
+
+def _asked(scope: Scope, row: dict[str, Any]) -> str:
+    return scope.call("e_core_cause", trace_id=row["trace_id"], process=scope.process)
 
 
 def _causes(why: dict[str, Any]) -> str:

@@ -170,7 +170,7 @@ def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: i
     )
     if missing:
         advice = "Record context switches too, to see where the time went."
-    path = "false"
+    path = False
     if cause is not None:
         meaning, advice = _PARTS.get(cause["part"], (cause["part"], ""))
         named = thread_name(cause["thread"], cause["tid"])
@@ -199,7 +199,7 @@ def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: i
         rank=Rank.CAUSE if severity == "info" else Rank.SYMPTOM,
         evidence_sql=(
             "SELECT l.frame, l.start_ns, l.frame_ns, thread.name AS thread, thread.tid, l.part, "
-            f"l.reason, l.dur FROM frame_ledger({who}, p_path := {path}) AS l "
+            f"l.reason, l.dur {_ledger(scope, row, path)} AS l "
             "JOIN thread USING (utid) WHERE l.stutter "
             "ORDER BY l.frame_ns DESC, l.frame, l.dur DESC, thread.tid"
         ),
@@ -210,20 +210,21 @@ def _finding(scope: Scope, row: dict[str, Any], sure: tuple[int, int], others: i
     )
 
 
+def _ledger(scope: Scope, row: dict[str, Any], path: bool) -> str:
+    """The question where the time of each frame went, along the critical path or not."""
+    return scope.call("frame_ledger", trace_id=row["trace_id"], process=row["process"], path=path)
+
+
 def _cause(scope: Scope, row: dict[str, Any]) -> dict[str, Any] | None:
     """The part that grew most from the even frames to the stutters, and the thread most of it is.
 
     `others`: the other threads in it, where it has less than `ALMOST_ALL` of the part.
     """
-    for path in ("true", "false"):
+    for path in (True, False):
         ledger = scope.rows(
             f"""
 WITH
-  part AS (
-    FROM frame_ledger(
-      p_trace_id := {row["trace_id"]}, p_process := {literal(row["process"])}, p_path := {path}
-    )
-  ),
+  part AS ({_ledger(scope, row, path)}),
   frames AS (
     SELECT
       count(DISTINCT frame) FILTER (WHERE stutter) AS shaky,

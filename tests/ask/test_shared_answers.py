@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import duckdb
 import pytest
+from drawn_trace import Cpu, DrawnTrace, Slice, drawn_database
 from prepared_database import prepare
 
 from schedlens.ask import catalog
@@ -106,6 +107,28 @@ def test_questions_share_the_answers_to_those_inside_them(scope: Scope) -> None:
         assert made.count(each) == 1, each
     # Another recording is another question.
     assert made.count("thread_unknown(p_trace_id := 3)") == 1
+
+
+def test_question_inside_another_is_read_if_it_was_answered_before() -> None:
+    with drawn_database() as con:
+        trace = DrawnTrace(con, [Slice("a/A", 0, 0, 30)], [Cpu(0, 0, 0, "P", 1)], 40)
+        trace.add("frame", frame=0, upid=1 << 32 | 1, utid=trace.utid("a/A"), process="a",
+                  start_ns=0, dur_ns=20, dialect="dxgi")  # fmt: skip
+        before, alone = Scope(con), Scope(con)
+        # Its default arguments change no question, nor does the only recording.
+        before.rows(before.call("frame_ledger", trace_id=1, path=False, process="a"))
+        before.rows(before.call("frame_ledger", path=True, process="a"))
+        asked = before.call("frame_ledger_total", process="a", path=True, trace_id=1)
+        assert asked.endswith("(p_process := 'a', p_path := true, p_trace_id := 1)")
+        # It has many rows, so that it is not stored for another question alone.
+        for scope, text in ((before, asked), (alone, alone.call("frame_ledger_total", path=True))):
+            _, made = scope.answers.replaced(text)
+            assert ("unordered.frame_ledger(" in made[-1].sql) == (scope is alone)
+        stored = [each for each in before.answers._tables if "frame_ledger(" in each[0]]
+        assert [question for question, _ in stored] == [
+            "FROM frame_ledger(p_process := 'a')",
+            "FROM frame_ledger(p_path := true, p_process := 'a')",
+        ]
 
 
 def test_body_of_a_question_has_its_arguments_and_stored_answers() -> None:

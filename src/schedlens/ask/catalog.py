@@ -41,7 +41,7 @@ _CALL = re.compile(r"(?<![\w.])(\w+)(?=\()")
 _TEXT = r"'(?:[^']|'')*'"
 _PLAIN_CALL = re.compile(rf"{_TEXT}|(?<![\w.])(\w+)\(([\w\s,:=]*)\)(\s+AS\b)?")
 _ANY_CALL = re.compile(rf"{_TEXT}|(?<![\w.])(\w+)(?=\()")
-_LITERAL = re.compile(rf"NULL|-?\d+|{_TEXT}")
+_LITERAL = re.compile(rf"NULL|true|false|-?\d+|{_TEXT}")
 # A view behind FROM or JOIN, with the word after it; names that a statement gives its own parts.
 _READ = re.compile(rf"{_TEXT}|(\b(?:FROM|JOIN)\s+)(\w+)\b(?![.(])(?=(\s*\w*))")
 _OWN = re.compile(r"\b(\w+)(?:\([\w, ]*\))? AS (?:MATERIALIZED )?\(")

@@ -2,8 +2,9 @@
 
 A question is asked as `FROM query(arguments)`, alone or inside a larger statement. The first
 statement that contains it stores the answer in a temporary table, which all statements then read.
-So do the questions that ask it themselves, and the statements that read its view, if its file says
-that its answer is stored: planning such a question again takes longer than reading its few rows.
+So do the questions that ask it themselves, and the statements that read its view. If its file says
+that its answer is stored, these store it too: planning such a question again takes longer than
+reading its few rows.
 A question that has no rows because a table is empty is not planned at all.
 """
 
@@ -55,28 +56,25 @@ class SharedAnswers:
 
     def question(self, query: str, arguments: Mapping[str, object]) -> str:
         """`FROM query(p_a := 1)`: the SQL that asks a question; arguments of None are left out."""
-        given = {
-            f"p_{name}": literal(value) if isinstance(value, str) else str(value)
-            for name, value in arguments.items()
-            if value is not None
-        }
+        given = {f"p_{name}": _sql(value) for name, value in arguments.items() if value is not None}
         text = _call(query, given)
         if text not in self._asked:
             question = self._known(query, given)
             texts = {text}
             # Evidence names its recording.
             if _RECORDING not in self._given[question]:
-                only = {_RECORDING: str(self._only_recording())}
-                texts.add(_call(query, {**only, **self._given[question]}))
+                texts.add(_call(query, {_RECORDING: str(self._only_recording()), **given}))
             for each in texts:
                 self._asked[each], self._queries[each] = question, query
         return text
 
     def _known(self, query: str, given: Mapping[str, str]) -> str:
         """The text that stands for all texts of a question."""
+        described = catalog.described(query)
+        defaults = {} if described is None else {p.name: p.default for p in described.parameters}
         # In a database of one recording, its answer is the answer about all.
-        only = str(self._only_recording())
-        kept = {name: text for name, text in given.items() if (name, text) != (_RECORDING, only)}
+        defaults[_RECORDING] = str(self._only_recording())
+        kept = {name: text for name, text in sorted(given.items()) if text != defaults.get(name)}
         question = _call(query, kept)
         self._queries[question], self._given[question] = query, kept
         return question
@@ -143,9 +141,13 @@ class SharedAnswers:
     def _answer(self, name: str, given: Mapping[str, str], before: list[Making]) -> str | None:
         """The table with the answer to a question inside another; None if it is not stored."""
         query = catalog.described(name)
-        if query is None or not (query.is_stored or self._has_no_rows(query)):
+        if query is None:
             return None
-        return self._stored(self._known(name, given), before)
+        question = self._known(name, given)
+        asked_before = (question, self._hidden) in self._tables
+        if not (asked_before or query.is_stored or self._has_no_rows(query)):
+            return None
+        return self._stored(question, before)
 
     @contextlib.contextmanager
     def without(self, traces: frozenset[int]) -> Iterator[None]:
@@ -172,6 +174,12 @@ def _columns(query: catalog.Query) -> str:
     """The columns of a question with their types, as for CREATE TABLE."""
     types = blank_database.column_types()[query.full_name]
     return ", ".join(f'"{name}" {types[name]}' for name, _ in query.columns)
+
+
+def _sql(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return literal(value) if isinstance(value, str) else str(value)
 
 
 def _call(query: str, given: Mapping[str, str]) -> str:
