@@ -39,7 +39,7 @@ def section(view: View) -> Section | Nothing:
     )
     figures = [Figure("kinds", caption, plot, height=height)]
     answers = []
-    span = view.kept(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    span = view.spans()[0]
     for drawn in (binned.core_kinds(view, span), binned.thread_states(view, span)):
         if drawn is not None:
             answers.append(drawn[0])

@@ -33,7 +33,7 @@ _CODES = (
 
 def section(view: View) -> Section | Nothing:
     """The timeline of the step in view."""
-    spans = view.kept(f"FROM analysis_span(p_trace_id := {view.trace_id})")
+    spans = view.spans()
     if not spans or spans[0]["dur_ns"] <= 0:
         return Nothing("the window is empty; choose another with --from and --to")
     span = spans[0]

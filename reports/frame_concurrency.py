@@ -18,7 +18,7 @@ def section(view: View) -> Section | Nothing:
     answer = view.ask_step("frame_concurrency", process=view.process)
     if not answer.rows:
         return Nothing("no frames were recorded")
-    span = view.kept(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    span = view.spans()[0]
     # Frames of several processes overlap: draw those of the process with the most.
     upids = [row["upid"] for row in answer.rows]
     most = max(sorted(set(upids)), key=upids.count)

@@ -51,7 +51,7 @@ def section(view: View) -> Section | Nothing:
             "program's own frame stamps"
         )
     slow = [row for row in timed if row["stutter"]]
-    span = view.kept(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    span = view.spans()[0]
     over_time = timeline.frames(timed, span, height=220)
     figures = [over_time] if over_time is not None else []
     hybrid = bool(view.rows(f"{_SLOW_CORE} AND trace_id = {view.trace_id} LIMIT 1"))

@@ -23,7 +23,7 @@ def section(view: View) -> Section | Nothing:
             "no CPU was parked" if known else "parking was not recorded; on Windows the power "
             "provider's events contain it"
         )  # fmt: skip
-    span = view.kept(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    span = view.spans()[0]
     frame_sql = view.call("frame_time", trace_id=view.trace_id, process=view.process)
     spells = timeline.parking(view, span)
     answers = []

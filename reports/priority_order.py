@@ -34,7 +34,7 @@ def section(view: View) -> Section | Nothing:
         else "no ready time is known"
     )
     caption = f"Running and ready time of all threads at each of {len(rows)} priorities; {worst}."
-    span = view.kept(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    span = view.spans()[0]
     over_time = binned.priorities(view, span)
     return Section(
         "Low-priority work that is ready half of the time shares the machine with the rest; work "

@@ -32,7 +32,7 @@ def section(view: View) -> Section | Nothing:
         "data": traces,
         "layout": {"xaxis": axis("active cores"), "yaxis": axis("GHz")},
     }
-    span = view.kept(f"FROM analysis_span(p_trace_id := {view.trace_id})")[0]
+    span = view.spans()[0]
     over_time = binned.frequencies(view, span)
     return Section(
         "Where the lines fall, every further active core slows the others. The first table has the "

@@ -122,7 +122,8 @@ WITH
     )
     GROUP BY trace_id, class, number
   ),
-  idle AS (
+  -- How long the core was idle before each period.
+  idle_so_far AS (
     SELECT
       *,
       coalesce(
@@ -152,7 +153,7 @@ WITH
         unnest([-1, 1]) AS sign,
       FROM placed_core
     ) AS part
-    ASOF JOIN idle
+    ASOF JOIN idle_so_far AS idle
       ON idle.trace_id = part.trace_id AND idle.class = part.class AND idle.core = part.core
       AND idle.ts <= part.ts
     GROUP BY part.slice, part.core

@@ -27,12 +27,18 @@ WITH
     SEMI JOIN presenter ON presenter.upid = t.upid
     WHERE s.state = 'thread' AND s.dur > 0
   ),
-  -- Starts and ends of frames, for the machine and for the process.
-  edge AS (
-    SELECT DISTINCT trace_id, unnest([0, 0, upid, upid]) AS upid,
+  -- Starts (sign -1) and ends (1) of frames, for the machine and for the process.
+  side AS (
+    SELECT
+      trace_id,
+      upid AS own,
+      frame,
+      unnest([0, 0, upid, upid]) AS upid,
       unnest([start_ns, end_ns, start_ns, end_ns]) AS ts,
+      unnest([-1, 1, -1, 1]) AS sign,
     FROM chosen
   ),
+  edge AS (SELECT DISTINCT trace_id, upid, ts FROM side),
   -- A change d at s adds d * (t - s) to the integral up to t. Of all changes before an edge, the sums
   -- of d and of d * s are enough, and there are few edges.
   since_edge AS (
@@ -59,9 +65,9 @@ WITH
   ),
   upto AS (
     SELECT
+      edge.trace_id,
       edge.upid,
       edge.ts,
-      edge.trace_id,
       coalesce(edge.ts * sum(busy) OVER sofar - sum(busy_at) OVER sofar, 0) AS busy,
       coalesce(edge.ts * sum(unknown) OVER sofar - sum(unknown_at) OVER sofar, 0) AS unknown,
       coalesce(edge.ts * sum(ready) OVER sofar - sum(ready_at) OVER sofar, 0) AS ready,
@@ -76,29 +82,18 @@ WITH
   ),
   summed AS (
     SELECT
-      side.upid,
+      side.own AS upid,
       side.frame,
-      sum(sign * busy) FILTER (WHERE of_machine) AS busy,
-      sum(sign * busy) FILTER (WHERE NOT of_machine) AS own_busy,
-      sum(sign * unknown) FILTER (WHERE of_machine) AS unknown,
-      sum(sign * ready) FILTER (WHERE of_machine) AS ready,
-      sum(sign * p) FILTER (WHERE of_machine) AS p,
-      sum(sign * e) FILTER (WHERE of_machine) AS e,
-      sum(sign * smt) FILTER (WHERE of_machine) AS smt,
-    FROM (
-      SELECT
-        trace_id,
-        upid,
-        frame,
-        unnest([true, true, false, false]) AS of_machine,
-        unnest([start_ns, end_ns, start_ns, end_ns]) AS ts,
-        unnest([-1, 1, -1, 1]) AS sign,
-      FROM chosen
-    ) AS side
-    JOIN upto
-      ON upto.trace_id = side.trace_id AND upto.ts = side.ts
-      AND upto.upid = CASE WHEN side.of_machine THEN 0 ELSE side.upid END
-    GROUP BY side.upid, side.frame
+      sum(sign * busy) FILTER (WHERE side.upid = 0) AS busy,
+      sum(sign * busy) FILTER (WHERE side.upid <> 0) AS own_busy,
+      sum(sign * unknown) FILTER (WHERE side.upid = 0) AS unknown,
+      sum(sign * ready) FILTER (WHERE side.upid = 0) AS ready,
+      sum(sign * p) FILTER (WHERE side.upid = 0) AS p,
+      sum(sign * e) FILTER (WHERE side.upid = 0) AS e,
+      sum(sign * smt) FILTER (WHERE side.upid = 0) AS smt,
+    FROM side
+    JOIN upto USING (trace_id, upid, ts)
+    GROUP BY side.own, side.frame
   ),
   -- The first and the last interval extend beyond the recording.
   line AS (

@@ -39,11 +39,17 @@ WITH
     WHERE state IN ('thread', 'interrupt') AND dur > 0
       AND trace_id IN (SELECT trace_id FROM step)
   ),
-  edge AS (
-    SELECT DISTINCT trace_id, unnest([-1, -1, cpu, cpu]) AS cpu,
+  -- Starts (sign -1) and ends (1) of the intervals, for the number of cores and for the CPU.
+  side AS (
+    SELECT
+      trace_id,
+      id,
+      unnest([-1, -1, cpu, cpu]) AS cpu,
       unnest([from_ns, to_ns, from_ns, to_ns]) AS ts,
+      unnest([-1, 1, -1, 1]) AS sign,
     FROM step
   ),
+  edge AS (SELECT DISTINCT trace_id, cpu, ts FROM side),
   -- A change d at s adds d * (t - s) to the integral up to t. Of all changes before an edge, the sums
   -- of d and of d * s are enough, and there are fewer edges.
   since_edge AS (
@@ -73,18 +79,10 @@ WITH
   summed AS (
     SELECT
       side.id,
-      sum(side.sign * upto.product) FILTER (WHERE upto.cpu = -1) AS active_product,
-      sum(side.sign * upto.product) FILTER (WHERE upto.cpu <> -1) AS busy_ns,
-    FROM (
-      SELECT
-        trace_id,
-        id,
-        unnest([-1, -1, cpu, cpu]) AS cpu,
-        unnest([from_ns, to_ns, from_ns, to_ns]) AS ts,
-        unnest([-1, 1, -1, 1]) AS sign,
-      FROM step
-    ) AS side
-    JOIN upto ON upto.trace_id = side.trace_id AND upto.cpu = side.cpu AND upto.ts = side.ts
+      sum(side.sign * upto.product) FILTER (WHERE side.cpu = -1) AS active_product,
+      sum(side.sign * upto.product) FILTER (WHERE side.cpu <> -1) AS busy_ns,
+    FROM side
+    JOIN upto USING (trace_id, cpu, ts)
     GROUP BY side.id
   ),
   place AS (FROM topology(p_trace_id))

@@ -139,9 +139,13 @@ class View(Scope):
     def _traces(self) -> Rows:
         return self.kept("FROM trace ORDER BY trace_id")
 
+    def spans(self) -> Rows:
+        """The row of `analysis_span` about the step in view; none if it has no window."""
+        return self.kept(f"FROM analysis_span(p_trace_id := {self.trace_id})")
+
     def step_window(self) -> str:
         """The window of the step in view, in words."""
-        spans = self.kept(f"FROM analysis_span(p_trace_id := {self.trace_id})")
+        spans = self.spans()
         where = f"Step {short(self.label, 80)}" if self.recordings > 1 else "This recording"
         if not spans:
             return f"{where}, from its first record to its last."
