@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from schedlens.ask.findings import Finding, Metric, Outcome, Rank, Scope, Severity, clean
+from schedlens.machine import interrupt_thread
 from schedlens.output.wording import and_more, count, duration, recordings, thread_name
 
 NEEDS = ("switches",)
@@ -87,6 +88,9 @@ _CHANGES = {
 }
 _CHANGE_IF_BOUND = (
     "the kernel binds it to CPU {cpu}, so keep those off that CPU (taskset -p, cpuset.cpus)."
+)
+_CHANGE_OF_INTERRUPT = (
+    "give its interrupt more CPUs ({file}) or the thread a higher priority (chrt)."
 )
 
 
@@ -195,6 +199,9 @@ def _change(row: dict[str, Any]) -> str:
     """What to change so that the thread waits less."""
     if row["is_bound"]:
         return _CHANGE_IF_BOUND.format(cpu=row["last_cpu"])
+    file = None if row["is_windows"] else interrupt_thread.affinity_file(row["thread"])
+    if file is not None:
+        return _CHANGE_OF_INTERRUPT.format(file=file)
     return _CHANGES[row["is_windows"]]
 
 

@@ -139,6 +139,12 @@ def test_advice_names_apis_of_the_recorded_system(con: duckdb.DuckDBPyConnection
         judged = judging.judge_all(Scope(con), only=["thread_summary"]).findings
         (given,) = [one.advice for one in judged if one.utid == found.utid]
         assert "the kernel binds it to CPU 3, so keep those off that CPU" in given
+        # And one that handles an interrupt, whose CPUs are those of the interrupt.
+        con.execute("UPDATE thread SET name = 'irq/24-nvme0q1' WHERE utid = ?", [found.utid])
+        judged = judging.judge_all(Scope(con), only=["thread_summary"]).findings
+        (given,) = [one.advice for one in judged if one.utid == found.utid]
+        assert "give its interrupt more CPUs (/proc/irq/24/smp_affinity_list)" in given
+        assert "taskset" not in given
     finally:
         con.execute("ROLLBACK")
 

@@ -102,6 +102,18 @@ def test_affinity_that_the_kernel_set_is_no_fix(con: duckdb.DuckDBPyConnection) 
     assert made.no_gain_reason == gains.NO_CHANGE
 
 
+def test_affinity_of_an_interrupt_thread_is_that_of_its_interrupt(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    utid = drawn(con).utid("web/W")
+    (by_thread,), _ = gains.weighed(Scope(con, process="web"), [finding(utid=utid)])
+    con.execute("UPDATE thread SET name = 'irq/24-nvme0q1' WHERE utid = ?", [utid])
+    (made,), _ = gains.weighed(Scope(con, process="web"), [finding(utid=utid)])
+    assert made.fix == "affinity web/irq/24-nvme0q1=any"
+    assert "write 0-1 to /proc/irq/24/smp_affinity_list, for irq/24-nvme0q1" in made.advice
+    assert "taskset -p -c 0-1" in by_thread.advice
+
+
 def test_finding_about_another_process_keeps_its_cost(con: duckdb.DuckDBPyConnection) -> None:
     given = finding(utid=drawn(con).utid("job/J"), severity="critical")
     (made,), _ = gains.weighed(Scope(con, process="web"), [given])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedlens.machine import cpu_list
+from schedlens.machine import cpu_list, interrupt_thread
 from schedlens.output.wording import count, thread_name
 from schedlens.replay.alterations import Change, fitting, parse
 from schedlens.replay.recorded_programs import Recorded
@@ -40,6 +40,9 @@ def _for_threads(recorded: Recorded, change: Change) -> str:
     if change.kind == "affinity":
         cpus = cpu_list.text(recorded.machine.numbers)
         if recorded.linux is not None:
+            file = interrupt_thread.affinity_file(thread.name)
+            if file is not None:
+                return f"write {cpus} to {file}, for {who}"
             return f"taskset -p -c {cpus} {thread.tid}, for {who}"
         return f"SetThreadAffinityMask for {who}: CPUs {cpus}"
     if change.kind == "nice":
