@@ -136,15 +136,26 @@ WITH
     FROM waited
     ANTI JOIN changing USING (utid)
   ),
-  -- Priorities of each thread, from slices, of which there are half as many as periods.
-  used AS (
-    SELECT DISTINCT trace_id, utid, priority
+  -- Of the other threads, running time in the window; NULL if only ready time is in it.
+  plain AS MATERIALIZED (
+    SELECT
+      slice.trace_id,
+      slice.utid,
+      slice.cpu,
+      slice.priority,
+      bool_or(slice.on_p) FILTER (WHERE slice.ts < least(slice.end_ns, span.end_ns)) AS on_p,
+      sum(overlap_ns(slice.ts, slice.end_ns, span.start_ns, span.end_ns))
+        FILTER (WHERE slice.ts < least(slice.end_ns, span.end_ns)) AS run_ns,
     FROM slice
-    ANTI JOIN changing USING (utid)
-    WHERE coalesce(ready_ns, ts) < end_ns
+    ANTI JOIN changing ON changing.utid = slice.utid
+    JOIN span ON span.trace_id = slice.trace_id
+    WHERE coalesce(slice.ready_ns, slice.ts) < slice.end_ns
+    GROUP BY slice.trace_id, slice.utid, slice.cpu, slice.priority
+  ),
+  used AS (
+    SELECT DISTINCT trace_id, utid, priority FROM plain
     UNION ALL
-    SELECT DISTINCT trace_id, utid, priority
-    FROM changed
+    SELECT DISTINCT trace_id, utid, priority FROM changed
   ),
   urgent AS MATERIALIZED (
     SELECT
@@ -216,7 +227,8 @@ WITH
     FROM (
       SELECT
         * EXCLUDE (begins),
-        count(*) FILTER (WHERE begins) OVER (
+        -- With FILTER, count(*) over a running window takes quadratic time.
+        count_if(begins) OVER (
           PARTITION BY trace_id, kind ORDER BY ts, end_ns, place ROWS UNBOUNDED PRECEDING
         ) AS island,
       FROM (
@@ -254,20 +266,22 @@ WITH
       ON low.trace_id = edge.trace_id AND low.place < edge.place
     GROUP BY ALL
   ),
-  counted AS (
-    SELECT
-      * EXCLUDE (step_by),
-      sum(step_by) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts) > 0 AS holds,
-    FROM below
-  ),
   -- When the condition starts (1) and stops (-1) holding.
   turn AS (
     SELECT
-      *,
-      CASE WHEN holds THEN 1 WHEN lag(holds) OVER before THEN -1 ELSE 0 END AS turn_by,
-    FROM counted
-    WINDOW before AS (PARTITION BY trace_id, place_group, kind, place ORDER BY ts)
-    QUALIFY holds IS DISTINCT FROM lag(holds) OVER before
+      trace_id,
+      place_group,
+      kind,
+      place,
+      ts,
+      (wanting > 0)::INTEGER - (wanting > step_by)::INTEGER AS turn_by,
+    FROM (
+      SELECT
+        *,
+        sum(step_by) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts) AS wanting,
+      FROM below
+    )
+    WHERE turn_by <> 0
   ),
   -- Running time, of which only that which overlaps one of these times needs a comparison.
   ran AS (
@@ -332,46 +346,34 @@ WITH
     UNION ALL
     SELECT trace_id, place_group, kind, place, to_ns, 0, 1, utid, cpu, priority FROM queried
   ),
-  -- If the condition never holds, searching backwards for the last change would scale
-  -- quadratically.
-  in_turn AS (
-    SELECT
-      * EXCLUDE (turn_by),
-      row_number() OVER sofar AS number,
-      CASE WHEN sum(turn_by) OVER sofar > 0 THEN lead(ts) OVER sofar - ts ELSE 0 END AS true_ns,
-    FROM stream
-    WINDOW sofar AS (
-      PARTITION BY trace_id, place_group, kind, place ORDER BY ts ROWS UNBOUNDED PRECEDING
-    )
-  ),
   overlap AS (
     SELECT utid, cpu, priority, kind, sum(sign * before_ns)::BIGINT AS ns
     FROM (
       SELECT
         *,
-        coalesce(
-          sum(true_ns) OVER (
-            PARTITION BY trace_id, place_group, kind, place ORDER BY number
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-          ),
-          0
-        ) AS before_ns,
-      FROM in_turn
+        -- The distances from all earlier starts, minus those from all earlier stops.
+        ts * sum(turn_by) OVER sofar - sum(turn_by * ts) OVER sofar AS before_ns,
+      FROM stream
+      WINDOW sofar AS (
+        PARTITION BY trace_id, place_group, kind, place ORDER BY ts ROWS UNBOUNDED PRECEDING
+      )
     )
     WHERE sign <> 0
     GROUP BY utid, cpu, priority, kind
   ),
   spent AS (
+    SELECT utid, cpu, priority, on_p, run_ns::BIGINT AS run_ns FROM plain WHERE run_ns IS NOT NULL
+    UNION ALL
     SELECT
-      period.utid,
-      period.cpu,
-      period.priority,
-      bool_or(period.on_p) AS on_p,
-      sum(overlap_ns(period.ts, period.end_ns, span.start_ns, span.end_ns))::BIGINT AS run_ns,
-    FROM period
-    JOIN span ON span.trace_id = period.trace_id
-    WHERE period.state = 'running' AND period.end_ns > span.start_ns AND period.ts < span.end_ns
-    GROUP BY period.utid, period.cpu, period.priority
+      changed.utid,
+      changed.cpu,
+      changed.priority,
+      bool_or(changed.on_p),
+      sum(overlap_ns(changed.ts, changed.end_ns, span.start_ns, span.end_ns))::BIGINT,
+    FROM changed
+    JOIN span ON span.trace_id = changed.trace_id
+    WHERE changed.state = 'running' AND changed.end_ns > span.start_ns AND changed.ts < span.end_ns
+    GROUP BY changed.utid, changed.cpu, changed.priority
   )
 SELECT
   -- Recording.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from schedlens.simulate import cases
 
 pytestmark = pytest.mark.alone
 
+ROOT = Path(__file__).resolve().parents[2]
 COPIES = 8
 QUESTIONS = (
     "core_choice", "whole_idle_core", "thread_core_use", "frame_parking", "thread_parking",
@@ -34,6 +36,8 @@ SEARCHES_BACK = {
     "background_running": "each switch gives all values of its thread",
     "core_choice": "two of three rows are the ends of slices",
 }
+# DuckDB counts the whole frame of each row again, so the time grows with the square of the rows.
+COUNTS_AGAIN = re.compile(r"count\(\*\)\s+FILTER\s*\((?:[^()]|\([^()]*\))*\)\s*OVER\b")
 # CPU 0 is idle and unknown in turn, and a thread is ready at the beginning.
 DAMAGED = (
     "INSERT INTO trace BY NAME SELECT 1 AS trace_id, 'damaged' AS label, 'perf' AS source, "
@@ -132,3 +136,13 @@ def test_no_window_searches_far_backwards_for_a_value() -> None:
     # DuckDB finds the last value that is not null by going backwards from each row.
     found = {query.full_name for query in catalog.load_all() if "IGNORE NULLS" in query.sql}
     assert found == set(SEARCHES_BACK)
+
+
+def test_no_window_counts_with_a_filter() -> None:
+    assert COUNTS_AGAIN.search("count(*) FILTER (WHERE sign(x) = 1) OVER (ORDER BY ts)")
+    found = {query.full_name for query in catalog.load_all() if COUNTS_AGAIN.search(query.sql)}
+    for folder in ("src", "analyzers", "reports"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if COUNTS_AGAIN.search(path.read_text(encoding="utf-8")):
+                found.add(path.name)
+    assert found == set()
