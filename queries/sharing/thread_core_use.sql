@@ -9,7 +9,7 @@ WITH
   who AS (FROM thread_with_process(p_trace_id, p_process)),
   place AS (FROM topology(p_trace_id)),
   -- Periods in which the state of a sibling is unknown, and how much of that came before each. With
-  -- two CPUs busy, the thread has a busy sibling whatever a third CPU does.
+  -- two CPUs busy, the thread has a busy sibling whatever a third CPU does; with none, none runs.
   unclear AS MATERIALIZED (
     SELECT
       trace_id,
@@ -24,7 +24,7 @@ WITH
         0
       ) AS before_ns,
     FROM core_state
-    WHERE unknown > 0 AND busy < 2 AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+    WHERE unknown > 0 AND busy = 1 AND dur > 0 AND (p_trace_id IS NULL OR trace_id = p_trace_id)
   ),
   -- Most slices are far from any unknown time: bins of the window show which.
   bin AS (
@@ -43,7 +43,7 @@ WITH
     JOIN bin ON bin.trace_id = c.trace_id
     WHERE c.ts < bin.end_ns AND c.end_ns > bin.start_ns
   ),
-  part AS (
+  part AS NOT MATERIALIZED (
     SELECT trace_id, utid, cpu, ts, ts + dur AS end_ns, NOT left_censored AS begins, 'run' AS kind
     FROM sched_slice
     WHERE NOT is_idle
@@ -52,7 +52,7 @@ WITH
     FROM sharing_slice
     WHERE dur > 0
   ),
-  clipped AS MATERIALIZED (
+  clipped AS NOT MATERIALIZED (
     SELECT
       part.trace_id,
       part.utid,
@@ -61,8 +61,8 @@ WITH
       place.core,
       place.core_type,
       place.efficiency_class,
-      greatest(part.ts, span.start_ns, coalesce(place.from_ns, span.start_ns)) AS from_ns,
-      least(part.end_ns, span.end_ns, coalesce(place.to_ns, span.end_ns)) AS to_ns,
+      greatest(part.ts, span.start_ns, place.from_ns) AS from_ns,
+      least(part.end_ns, span.end_ns, place.to_ns) AS to_ns,
       part.begins AND part.ts >= span.start_ns
         AND (place.from_ns IS NULL OR part.ts >= place.from_ns) AS begins,
     FROM part
@@ -77,7 +77,7 @@ WITH
     SELECT clipped.*
     FROM clipped
     JOIN bin USING (trace_id)
-    SEMI JOIN (SELECT DISTINCT trace_id, core FROM unclear) AS c USING (trace_id, core)
+    SEMI JOIN unclear_bin USING (trace_id, core)
     WHERE kind = 'run' AND from_ns < to_ns
       AND (
         to_ns - from_ns > width_ns

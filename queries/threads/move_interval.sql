@@ -23,7 +23,7 @@ WITH
     WHERE prev_cpu IS DISTINCT FROM cpu
   ),
   -- Few slices are near a move: the running time of the others is summed up in bins of the window.
-  bin AS (SELECT trace_id, end_ns, greatest(1, dur_ns // 16384) AS width_ns FROM span),
+  bin AS (SELECT *, greatest(1, dur_ns // 16384) AS width_ns FROM span),
   move AS MATERIALIZED (
     SELECT DISTINCT edge.utid, edge.ts, edge.ts // bin.width_ns AS number
     FROM edge
@@ -38,28 +38,21 @@ WITH
         s.ts,
         s.dur,
         s.ts // bin.width_ns AS number,
-        (s.utid, s.ts // bin.width_ns) IN (SELECT (utid, number) FROM move) AS is_near,
+        (s.utid, s.ts // bin.width_ns) IN (SELECT utid, number FROM move) AS is_near,
       FROM sched_slice AS s
       JOIN bin ON bin.trace_id = s.trace_id
       SEMI JOIN move ON move.utid = s.utid
-      WHERE NOT s.is_idle AND s.ts < bin.end_ns
+      WHERE NOT s.is_idle AND s.ts >= bin.start_ns AND s.ts < bin.end_ns
     )
     GROUP BY utid, number, CASE WHEN is_near THEN ts END
   ),
   -- A sum for each move instead of one up to each slice: a thread may have millions of slices. Behind
   -- an edge that is no move, nothing is timed.
   spent AS (
-    SELECT utid, move_ns AS ts, sum(run_ns)::BIGINT AS run_ns
-    FROM (
-      SELECT utid, run_ns, max(move_ns) OVER (PARTITION BY utid ORDER BY ts) AS move_ns
-      FROM (
-        SELECT utid, ts, NULL AS run_ns, ts AS move_ns FROM move
-        UNION ALL
-        SELECT utid, ts, run_ns, NULL FROM ran
-      )
-    )
-    WHERE run_ns IS NOT NULL AND move_ns IS NOT NULL
-    GROUP BY utid, move_ns
+    SELECT move.utid, move.ts, sum(ran.run_ns)::BIGINT AS run_ns
+    FROM ran
+    ASOF JOIN move ON move.utid = ran.utid AND move.ts <= ran.ts
+    GROUP BY move.utid, move.ts
   ),
   since AS (
     SELECT

@@ -18,14 +18,10 @@ WITH
     SELECT
       slice.trace_id,
       slice.priority,
-      span.start_ns,
-      span.end_ns,
       span.width_ns,
       greatest(slice.ts - coalesce(slice.ready_ns, 0), span.start_ns) - span.start_ns AS from_ns,
-      greatest(slice.ts, span.start_ns) - span.start_ns AS in_ns,
       least(slice.ts + slice.dur, span.end_ns) - span.start_ns AS to_ns,
-      from_ns // span.width_ns AS first_col,
-      (to_ns - 1) // span.width_ns AS last_col,
+      least(greatest(slice.ts, span.start_ns) - span.start_ns, to_ns) AS in_ns,
     FROM sched_slice AS slice
     JOIN span ON span.trace_id = slice.trace_id
     WHERE NOT slice.is_idle
@@ -33,27 +29,37 @@ WITH
       AND slice.ts - coalesce(slice.ready_ns, 0) < least(slice.ts + slice.dur, span.end_ns)
       AND slice.ts + slice.dur > span.start_ns
   ),
-  -- Most are in one bin: a list of bins for each of them would take half of the time.
-  cut AS NOT MATERIALIZED (
+  -- Slices with their times in the same bins need only sums of them.
+  alike AS (
     SELECT
-      * EXCLUDE (from_ns, in_ns, to_ns, first_col, last_col),
-      first_col AS col,
-      to_ns - in_ns AS run_ns,
-      in_ns - from_ns AS ready_ns,
+      trace_id,
+      priority,
+      from_ns // width_ns AS first_col,
+      in_ns // width_ns AS in_col,
+      (to_ns - 1) // width_ns AS last_col,
+      count(*)::HUGEINT AS slices,
+      sum(from_ns) AS from_ns,
+      sum(in_ns) AS in_ns,
+      sum(to_ns) AS to_ns,
     FROM inside
-    WHERE first_col = last_col AND in_ns <= to_ns
-    UNION ALL
+    GROUP BY ALL
+  ),
+  -- The same times as seen from each bin: earlier ones at its start, later ones at its end.
+  cut AS (
     SELECT
-      * EXCLUDE (from_ns, in_ns, to_ns, first_col, last_col),
-      greatest(0, overlap_ns(in_ns, to_ns, col * width_ns, (col + 1) * width_ns)),
-      greatest(
-        0, overlap_ns(from_ns, least(in_ns, to_ns), col * width_ns, (col + 1) * width_ns)
-      ),
-    FROM (
-      SELECT *, unnest(range(first_col, last_col + 1)) AS col
-      FROM inside
-      WHERE first_col < last_col OR in_ns > to_ns
-    )
+      trace_id,
+      priority,
+      span.start_ns + col * width_ns AS start_ns,
+      least(width_ns, span.dur_ns - col * width_ns) AS dur_ns,
+      CASE WHEN col > first_col THEN slices * col * width_ns ELSE from_ns END AS from_ns,
+      CASE
+        WHEN col < in_col THEN slices * (col + 1) * width_ns
+        WHEN col > in_col THEN slices * col * width_ns
+        ELSE in_ns
+      END AS in_ns,
+      CASE WHEN col < last_col THEN slices * (col + 1) * width_ns ELSE to_ns END AS to_ns,
+    FROM (SELECT *, unnest(range(first_col, last_col + 1)) AS col FROM alike)
+    JOIN span USING (trace_id)
   )
 SELECT
   -- Recording.
@@ -61,18 +67,13 @@ SELECT
   -- Priority as recorded; null if not recorded.
   priority,
   -- Start of the time bin, ns. (time)
-  (any_value(cut.start_ns) + col * any_value(width_ns))::BIGINT AS start_ns,
+  start_ns,
   -- Its length, ns. (exact)
-  least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))::BIGINT
-    AS dur_ns,
+  dur_ns,
   -- Mean number of running threads.
-  sum(run_ns)
-    / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
-    AS running,
+  sum(to_ns - in_ns) / dur_ns AS running,
   -- Mean number of ready threads.
-  sum(ready_ns)
-    / least(any_value(width_ns), any_value(end_ns - cut.start_ns) - col * any_value(width_ns))
-    AS ready,
+  sum(in_ns - from_ns) / dur_ns AS ready,
 FROM cut
-GROUP BY trace_id, priority, col
-ORDER BY trace_id, priority, col;
+GROUP BY trace_id, priority, start_ns, dur_ns
+ORDER BY trace_id, priority, start_ns;

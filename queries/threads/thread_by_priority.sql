@@ -15,10 +15,17 @@ WITH
       who.process,
       s.utid,
       s.priority,
-      greatest(0, clipped_ns(s.ts, s.dur, start_ns, end_ns)) AS run_ns,
+      -- Of most slices, the window cuts nothing.
+      s.ts - coalesce(s.ready_ns, 0) >= start_ns AND s.ts + s.dur <= end_ns AS inside,
+      CASE
+        WHEN inside THEN s.dur
+        ELSE greatest(0, clipped_ns(s.ts, s.dur, start_ns, end_ns))
+      END AS run_ns,
       -- overlap_ns() ignores NULL.
-      CASE WHEN s.ready_ns IS NOT NULL THEN
-        greatest(0, overlap_ns(s.ts - s.ready_ns, s.ts, start_ns, end_ns))
+      CASE
+        WHEN inside THEN s.ready_ns
+        WHEN s.ready_ns IS NOT NULL
+          THEN greatest(0, overlap_ns(s.ts - s.ready_ns, s.ts, start_ns, end_ns))
       END AS ready_ns,
       s.ready_ns AS whole_ready_ns,
       s.ts BETWEEN start_ns AND end_ns AND NOT s.left_censored AS begins,
@@ -45,9 +52,9 @@ SELECT
   -- Switch-ins. (no bounds)
   count(*) FILTER (WHERE begins) AS switches_in,
   -- Median of the known ready times before a switch-in, ns. (no bounds)
-  quantile_disc(whole_ready_ns, 0.5) FILTER (WHERE begins) AS ready_p50_ns,
+  (quantile_disc(whole_ready_ns, [0.5, 0.99]) FILTER (WHERE begins))[1] AS ready_p50_ns,
   -- 99th percentile of the known ready times, ns. (no bounds)
-  quantile_disc(whole_ready_ns, 0.99) FILTER (WHERE begins) AS ready_p99_ns,
+  (quantile_disc(whole_ready_ns, [0.5, 0.99]) FILTER (WHERE begins))[2] AS ready_p99_ns,
   -- Longest known ready time before a switch-in, ns. (no bounds)
   max(whole_ready_ns) FILTER (WHERE begins) AS ready_max_ns,
 FROM slice

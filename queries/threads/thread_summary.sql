@@ -12,24 +12,55 @@ WITH
   place AS (FROM topology(p_trace_id)),
   -- The first wakeup of a thread alone says nothing about its waits.
   woken AS (SELECT DISTINCT trace_id FROM wakeup WHERE ends_wait(kind)),
+  slice AS NOT MATERIALIZED (
+    SELECT
+      sched_slice.*,
+      start_ns,
+      end_ns,
+      ts >= start_ns AND NOT left_censored AS begins,
+      ts + dur <= end_ns AND NOT right_censored AS ends,
+    FROM sched_slice
+    JOIN span USING (trace_id)
+    WHERE NOT is_idle AND ts <= end_ns AND ts + dur >= start_ns
+  ),
+  -- Few rows for each thread, which are then added up: a distinct count of slices costs more.
+  ran AS (
+    SELECT
+      utid,
+      cpu,
+      end_reason,
+      sum(clipped_ns(ts, dur, start_ns, end_ns)) AS run_ns,
+      count(*) FILTER (WHERE ends) AS switches_out,
+      min(priority) AS priority_min,
+      max(priority) AS priority_max,
+      -- A slice of no length comes before another one of the same start.
+      (min(ts), min(ts + dur), cpu) AS first_at,
+      (max(ts), max(ts + dur), cpu) AS last_at,
+    FROM slice
+    GROUP BY utid, cpu, end_reason
+  ),
   -- States as in thread_state, summed where they are stored: its rows are twice as many as slices.
   spent AS (
     SELECT
       utid,
-      sum(clipped_ns(ts, dur, start_ns, end_ns)) FILTER (
-        WHERE ts <= end_ns AND ts + dur >= start_ns
-      ) AS run_ns,
-      sum(clipped_ns(ts - ready_ns, ready_ns, start_ns, end_ns)) FILTER (
-        WHERE ready_ns > 0 AND ts - ready_ns <= end_ns AND ts >= start_ns
-      ) AS ready_ns,
+      run_ns,
+      NULL AS ready_ns,
       NULL AS wait_ns,
       NULL AS new_ns,
       NULL AS lost_ns,
+    FROM ran
+    UNION ALL
+    SELECT
+      utid,
+      NULL,
+      sum(clipped_ns(ts - ready_ns, ready_ns, start_ns, end_ns)),
+      NULL,
+      NULL,
+      NULL,
     FROM sched_slice
     JOIN span USING (trace_id)
-    WHERE NOT is_idle AND ts - coalesce(ready_ns, 0) <= end_ns AND ts + dur >= start_ns
+    WHERE NOT is_idle AND ready_ns > 0 AND ts - ready_ns <= end_ns AND ts >= start_ns
     GROUP BY utid
-    HAVING run_ns IS NOT NULL OR ready_ns IS NOT NULL
     UNION ALL
     SELECT
       utid,
@@ -58,51 +89,37 @@ WITH
     FROM spent
     GROUP BY utid
   ),
-  slice AS (
-    SELECT
-      sched_slice.*,
-      ts >= start_ns AND NOT left_censored AS begins,
-      ts + dur <= end_ns AND NOT right_censored AS ends,
-    FROM sched_slice
-    JOIN span USING (trace_id)
-    WHERE NOT is_idle AND ts <= end_ns AND ts + dur >= start_ns
-  ),
-  left_by AS (
-    SELECT utid, end_reason, count(*) AS slices
-    FROM slice
-    WHERE ends
-    GROUP BY utid, end_reason
-  ),
-  switches_out AS (
-    SELECT
-      utid,
-      sum(slices) FILTER (WHERE end_reason IN ('blocked', 'exit'))::BIGINT AS voluntary_out,
-      sum(slices) FILTER (
-        WHERE end_reason NOT IN ('blocked', 'exit', 'yield', 'unknown', 'trace_end')
-      )::BIGINT AS involuntary_out,
-      sum(slices) FILTER (WHERE end_reason = 'yield')::BIGINT AS yields,
-      sum(slices) FILTER (WHERE end_reason = 'preempted')::BIGINT AS preemptions,
-      sum(slices) FILTER (
-        WHERE end_reason IN ('quantum_end', 'quantum_end_or_yield')
-      )::BIGINT AS quantum_ends,
-    FROM left_by
-    GROUP BY utid
-  ),
   switches AS (
     SELECT
       utid,
-      count(*) FILTER (WHERE begins) AS switches_in,
-      count(ready_ns) FILTER (WHERE begins) AS ready_count,
-      quantile_disc(ready_ns, [0.5, 0.95, 0.99]) FILTER (WHERE begins) AS ready_at,
-      max(ready_ns) FILTER (WHERE begins) AS ready_max_ns,
-      count(*) FILTER (WHERE begins AND wait_ns > 0) AS waits,
-      max(wait_ns) FILTER (WHERE begins) AS wait_max_ns,
-      min(priority) AS priority_min,
-      max(priority) AS priority_max,
+      sum(switches_out) FILTER (WHERE end_reason IN ('blocked', 'exit'))::BIGINT AS voluntary_out,
+      sum(switches_out) FILTER (
+        WHERE end_reason NOT IN ('blocked', 'exit', 'yield', 'unknown', 'trace_end')
+      )::BIGINT AS involuntary_out,
+      sum(switches_out) FILTER (WHERE end_reason = 'yield')::BIGINT AS yields,
+      sum(switches_out) FILTER (WHERE end_reason = 'preempted')::BIGINT AS preemptions,
+      sum(switches_out) FILTER (
+        WHERE end_reason IN ('quantum_end', 'quantum_end_or_yield')
+      )::BIGINT AS quantum_ends,
+      min(priority_min) AS priority_min,
+      max(priority_max) AS priority_max,
       count(DISTINCT cpu) AS cpus,
-      arg_min(cpu, ts) AS first_cpu,
-      arg_max(cpu, ts) AS last_cpu,
+      arg_min(cpu, first_at) AS first_cpu,
+      arg_max(cpu, last_at) AS last_cpu,
+    FROM ran
+    GROUP BY utid
+  ),
+  waited AS (
+    SELECT
+      utid,
+      count(*) AS switches_in,
+      count(ready_ns) AS ready_count,
+      quantile_disc(ready_ns, [0.5, 0.95, 0.99]) AS ready_at,
+      max(ready_ns) AS ready_max_ns,
+      count(*) FILTER (WHERE wait_ns > 0) AS waits,
+      max(wait_ns) AS wait_max_ns,
     FROM slice
+    WHERE begins
     GROUP BY utid
   ),
   move AS (
@@ -238,7 +255,7 @@ JOIN time_in USING (utid)
 LEFT JOIN woken ON woken.trace_id = who.trace_id
 LEFT JOIN thread_unknown(p_trace_id, p_from_ns, p_to_ns) AS doubt ON doubt.utid = who.utid
 LEFT JOIN switches USING (utid)
-LEFT JOIN switches_out USING (utid)
+LEFT JOIN waited USING (utid)
 LEFT JOIN moves USING (utid)
 LEFT JOIN own ON own.utid = who.utid
 ORDER BY who.trace_id, run_ns DESC, who.utid;

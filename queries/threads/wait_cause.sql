@@ -11,7 +11,8 @@
 WITH
   span AS (FROM analysis_span(p_trace_id, p_from_ns, p_to_ns)),
   who AS (FROM thread_with_process(p_trace_id, p_process)),
-  waited AS (
+  -- Not stored, because there are millions of them.
+  waited AS NOT MATERIALIZED (
     SELECT
       s.utid,
       s.ts AS start_ns,
@@ -25,13 +26,13 @@ WITH
     SEMI JOIN who ON who.utid = s.utid
     WHERE s.state = 'waiting' AND s.ts < span.end_ns AND s.ts + s.dur > span.start_ns
   ),
-  -- The idle thread as the waker is an interrupt too. Looked up and not joined, because two records
-  -- may wake a thread at one time.
+  -- Looked up and not joined, because two records may wake a thread at one time.
   woken AS NOT MATERIALIZED (
-    SELECT w.utid, w.ts, w.in_interrupt OR idle.utid IS NOT NULL AS by_interrupt
-    FROM wakeup AS w
-    LEFT JOIN thread AS idle ON idle.utid = w.waker_utid AND idle.is_idle
-    WHERE w.effective AND (p_trace_id IS NULL OR w.trace_id = p_trace_id)
+    SELECT utid, ts, waker_utid, in_interrupt
+    FROM wakeup
+    WHERE effective
+      AND (p_trace_id IS NULL OR trace_id = p_trace_id)
+      AND (p_from_ns IS NULL OR ts > p_from_ns)
   ),
   known (reason, cause) AS (
     VALUES
@@ -98,8 +99,7 @@ WITH
     UNION ALL
     SELECT utid, end_ns, reason, is_cut, whole_ns, dur, NULL, NULL, NULL
     FROM waited
-    WHERE reason IN ('D', 'S')
-      AND (reason NOT IN (FROM may_be_disk) OR utid NOT IN (FROM on_record))
+    WHERE reason = 'S' OR (reason = 'D' AND utid NOT IN (FROM on_record))
   ),
   ended AS (
     SELECT
@@ -109,10 +109,15 @@ WITH
       explained.is_hard_fault,
       explained.is_disk,
       CASE
-        WHEN (explained.utid, explained.end_ns) IN (SELECT utid, ts FROM woken WHERE by_interrupt)
+        -- The idle thread as the waker is an interrupt too.
+        WHEN (explained.utid, explained.end_ns) IN (
+          SELECT utid, ts
+          FROM woken
+          WHERE in_interrupt OR waker_utid IN (SELECT utid FROM thread WHERE is_idle)
+        )
           THEN true
         WHEN (explained.utid, explained.end_ns) IN (
-          SELECT utid, ts FROM woken WHERE NOT by_interrupt
+          SELECT utid, ts FROM woken WHERE in_interrupt IS NOT NULL
         )
           THEN false
       END AS by_interrupt,

@@ -16,6 +16,7 @@ WITH
       t.trace_id,
       t.utid,
       t.ts AS ready_ts,
+      t.dur AS whole_ns,
       clipped_ns(t.ts, t.dur, start_ns, end_ns) AS ready_ns,
       t.ts + t.dur AS until_ns,
       t.left_censored OR t.right_censored AS is_cut,
@@ -24,7 +25,8 @@ WITH
     WHERE (p_process IS NULL OR t.utid IN (SELECT utid FROM who))
       AND t.state = 'ready' AND t.dur > 0 AND t.ts < end_ns AND t.ts + t.dur > start_ns
   ),
-  -- Only periods that reach the 20th place are ranked, because there are millions of them.
+  -- Only periods that reach the 20th place are ranked, because there are millions of them. Most are
+  -- too short even as a whole, which is known before they are clipped.
   reach AS (SELECT trace_id, max(ready_ns, 20)[-1] AS least_ns FROM period GROUP BY trace_id),
   ranked AS (
     SELECT
@@ -33,7 +35,10 @@ WITH
         PARTITION BY period.trace_id ORDER BY ready_ns DESC, ready_ts, utid
       ) AS place,
     FROM period
-    JOIN reach ON reach.trace_id = period.trace_id AND period.ready_ns >= reach.least_ns
+    JOIN reach
+      ON reach.trace_id = period.trace_id
+      AND period.whole_ns >= reach.least_ns
+      AND period.ready_ns >= reach.least_ns
     QUALIFY place <= 20
   ),
   worst AS (
