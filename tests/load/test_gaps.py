@@ -280,6 +280,18 @@ def test_last_cpu_is_unknown_if_thread_may_have_run_in_gap(
     assert rows == [(500, None), (700, 1)]
 
 
+# A coarse clock gives both slices behind the gap one time: either may be the first.
+def test_last_cpu_of_all_slices_at_one_time_is_unknown(con: duckdb.DuckDBPyConnection) -> None:
+    recording(con, "etw", (1, 200, 300))
+    states(con, 7, (0, 100, "running"), (100, 500, "waiting"), (500, 500, "running"))
+    states(con, 7, (500, 600, "running"), (600, 700, "waiting"), (700, 800, "running"))
+    for ts in (500, 700):
+        slice_of(con, 7, ts, ready_ns=0, prev_cpu=1)
+    gaps.apply(con, TRACE)
+    rows = con.execute("SELECT ts, prev_cpu FROM sched_slice WHERE ts > 0 ORDER BY ts").fetchall()
+    assert rows == [(500, None), (500, None), (700, 1)]
+
+
 # 7 blocks at 400 and is switched in at 450. Its wakeup may be lost in a gap while it ran, or is one
 # that the recorder did not write.
 @pytest.mark.parametrize("lost", [(200, 300), (10, 50)])

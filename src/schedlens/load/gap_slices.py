@@ -24,17 +24,14 @@ WITH
     FROM sched_slice
     WHERE trace_id = $trace_id AND (ready_ns > 0 OR wait_ns > 0)
   ),
-  hull AS (SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM gap),
   -- Materialized, so that only these few take part in the join with the gaps.
   near AS MATERIALIZED (
     SELECT entered.*
     FROM entered
-    CROSS JOIN hull
-    WHERE entered.ts > hull.start_ns
-      AND entered.wait_from_ns < hull.end_ns
+    WHERE entered.ts > $gaps_start_ns
+      AND entered.wait_from_ns < $gaps_end_ns
       AND (
         entered.ts - entered.wait_from_ns > $width_ns
-        OR entered.wait_from_ns // $width_ns IN (FROM gap_bin)
         OR (entered.ts - 1) // $width_ns IN (FROM gap_bin)
       )
   )
@@ -55,26 +52,36 @@ FROM doubtful_slice AS doubtful
 WHERE sched_slice.rowid = doubtful.row
 """
 
-# If a thread may have run in between, its last CPU is unknown too.
+# Where a thread may have run unseen. A table, so that DuckDB knows how few these are.
+_LOST = """
+CREATE OR REPLACE TEMP TABLE lost_time AS
+SELECT utid, ts + dur AS end_ns, (ts + dur) // $wide_ns AS bin
+FROM thread_state_other
+WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
+"""
+
+# If a thread may have run in between, its last CPU is unknown too. An ASOF join sorts its right
+# side: the first slice behind a time is one of its own bin or the first one of a bin. Of several
+# slices that begin at one time, each may be the first.
 _FORGET_CPU = """
 UPDATE sched_slice
 SET prev_cpu = NULL
-FROM (
-  SELECT DISTINCT slice.row
-  FROM (
-    SELECT utid, ts + dur AS end_ns
-    FROM thread_state_other
-    WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
-  ) AS lost
+WHERE trace_id = $trace_id AND NOT is_idle AND prev_cpu IS NOT NULL AND (utid, ts) IN (
+  SELECT slice.utid, slice.ts
+  FROM lost_time AS lost
   ASOF JOIN (
-    SELECT rowid AS row, utid, ts, prev_cpu
+    SELECT utid, ts
     FROM sched_slice
     WHERE trace_id = $trace_id AND NOT is_idle
+      AND (utid, ts // $wide_ns) IN (SELECT utid, bin FROM lost_time)
+    UNION ALL
+    SELECT utid, min(ts)
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND NOT is_idle
+    GROUP BY utid, ts // $wide_ns
   ) AS slice
     ON slice.utid = lost.utid AND slice.ts >= lost.end_ns
-  WHERE slice.prev_cpu IS NOT NULL
-) AS doubtful
-WHERE sched_slice.rowid = doubtful.row
+)
 """
 
 # On Linux, whether the next thread was ready shows why a thread left its CPU.
@@ -95,11 +102,18 @@ WHERE sched_slice.trace_id = $trace_id
 
 
 def forget(
-    con: duckdb.DuckDBPyConnection, parameters: dict[str, int], bins: dict[str, int]
+    con: duckdb.DuckDBPyConnection, parameters: dict[str, int], near: dict[str, int], wide_ns: int
 ) -> None:
-    """Changes `sched_slice`; `parameters` has the trace_id, `bins` the width of `gap_bin` in ns."""
-    con.execute(_SLICES, {**parameters, **bins})
-    con.execute(_FORGET_REASONS, parameters)
-    con.execute(_FORGET_READY)
-    con.execute(_FORGET_CPU, parameters)
-    con.execute("DROP TABLE doubtful_slice")
+    """Changes `sched_slice`; `parameters` has the trace_id.
+
+    `near` has the width of `gap_bin` in ns, and where the first gap starts and the last one ends;
+    a bin of `wide_ns` contains few slices of one thread.
+    """
+    [(slices,)] = con.execute(_SLICES, {**parameters, **near}).fetchall()
+    if slices:
+        con.execute(_FORGET_REASONS, parameters)
+        con.execute(_FORGET_READY)
+    con.execute(_LOST, {**parameters, "wide_ns": wide_ns})
+    con.execute(_FORGET_CPU, {**parameters, "wide_ns": wide_ns})
+    for table in ("lost_time", "doubtful_slice"):
+        con.execute(f"DROP TABLE {table}")

@@ -56,14 +56,25 @@ FROM island
 GROUP BY number
 """
 
-# Most periods are short and far from any gap: bins of the recording show which, without a search.
+# Most periods are short and far from any gap: bins of the recording show which, without a search. A
+# period of at most one bin's length that touches a gap ends in a bin of it or in the one behind.
 _BINS = """
 CREATE OR REPLACE TEMP TABLE gap_bin AS
-SELECT DISTINCT unnest(range(start_ns // $width_ns, (end_ns - 1) // $width_ns + 1)) AS number
+SELECT DISTINCT unnest(range(start_ns // $width_ns, (end_ns - 1) // $width_ns + 2)) AS number
 FROM gap
 """
-_LENGTH = "SELECT duration_ns - first_ns FROM trace WHERE trace_id = $trace_id"
+_BOUNDS = """
+SELECT
+  any_value(first_ns),
+  any_value(duration_ns) - any_value(first_ns),
+  min(gap.start_ns),
+  max(gap.end_ns),
+FROM trace, gap
+WHERE trace_id = $trace_id
+"""
 _BIN_COUNT = 1 << 16
+# Fewer where each thread has bins of its own.
+_WIDE_COUNT = 1 << 11
 
 # Whether a thread that was switched in must have been ready since the last gap. Some kernels miss
 # wakeups, which shows far from any gap as waits that end without one. A single one counts: a kernel
@@ -88,10 +99,15 @@ WITH
     FROM unwoken
     ASOF LEFT JOIN gap ON unwoken.ts > gap.start_ns
     WHERE coalesce(gap.end_ns, unwoken.wait_ns) <= unwoken.wait_ns
+  ),
+  woken AS (
+    SELECT ts
+    FROM sched_slice
+    WHERE trace_id = $trace_id AND ready_ns IS NOT NULL AND wait_ns > 0
+    LIMIT 100
   )
-SELECT count(*) >= 100 AND any_value(clean.unwoken) = 0 AS yes
-FROM sched_slice AS slice, clean
-WHERE slice.trace_id = $trace_id AND slice.ready_ns IS NOT NULL AND slice.wait_ns > 0
+SELECT (SELECT count(*) FROM woken) = 100 AND clean.unwoken = 0 AS yes
+FROM clean
 """
 
 # Threads that started at an unknown time: the recording contains no start record, and the list of
@@ -148,10 +164,8 @@ WHERE unlisted.is_etw
 _PERIODS = """
 CREATE OR REPLACE TEMP TABLE doubtful_period AS
 WITH
-  hull AS (SELECT min(start_ns) AS start_ns, max(end_ns) AS end_ns FROM gap),
   facts AS (
     SELECT
-      first_ns,
       is_windows_source(source) AS is_etw,
       EXISTS (FROM wakeup WHERE trace_id = $trace_id AND ends_wait(kind)) AS has_wakeups,
       EXISTS (FROM context_switch WHERE trace_id = $trace_id) AS has_switches,
@@ -170,17 +184,16 @@ WITH
   ),
   touched AS (
     SELECT state.*, ts + dur AS end_ns
-    FROM off_cpu AS state, hull, facts
+    FROM off_cpu AS state
     WHERE state.dur > 0
-      AND state.ts < hull.end_ns
-      AND state.ts + state.dur > hull.start_ns
+      AND state.ts < $gaps_end_ns
+      AND state.ts + state.dur > $gaps_start_ns
       AND (
         state.dur > $width_ns
-        OR state.ts // $width_ns IN (FROM gap_bin)
         OR (state.ts + state.dur - 1) // $width_ns IN (FROM gap_bin)
       )
       -- What came before a thread's first record is unknown for another reason.
-      AND (state.state <> 'unknown' OR state.ts > first_ns)
+      AND (state.state <> 'unknown' OR state.ts > $first_ns)
   ),
   bounded AS (
     SELECT
@@ -199,26 +212,27 @@ WITH
   ),
   -- Only here something is left behind the gap, and it matters how the period ended.
   outlasting AS (FROM bounded WHERE gap_end_ns < end_ns),
-  -- A ready thread that is woken has run and waited since. An ASOF join sorts its right side: here
-  -- and below, without the many rows of threads that it is not about.
+  -- A ready thread that is woken has run and waited since. Joined by bins: few of millions of
+  -- wakeups are in what is left of such a period.
   rewoken AS (
-    SELECT outlasting.row, woken.ts
-    FROM outlasting
-    ASOF JOIN (
-      SELECT utid, ts
-      FROM wakeup
-      WHERE trace_id = $trace_id AND kind <> 'wakeup'
-        AND utid IN (SELECT utid FROM outlasting WHERE state = 'ready')
-    ) AS woken
-      ON woken.utid = outlasting.utid AND woken.ts <= outlasting.end_ns
-    WHERE outlasting.state = 'ready' AND woken.ts > outlasting.gap_ns
+    SELECT behind.row, max(wakeup.ts) AS ts
+    FROM (
+      SELECT *, unnest(range(gap_end_ns // $wide_ns, end_ns // $wide_ns + 1)) AS bin
+      FROM outlasting
+      WHERE state = 'ready'
+    ) AS behind
+    JOIN wakeup ON wakeup.utid = behind.utid AND wakeup.ts // $wide_ns = behind.bin
+    WHERE wakeup.trace_id = $trace_id AND wakeup.kind <> 'wakeup'
+      AND wakeup.ts > behind.gap_end_ns AND wakeup.ts <= behind.end_ns
+    GROUP BY behind.row
   ),
   -- A wakeup during the slice before a wait may have made the thread ready where it left its CPU:
-  -- whether it was effective shows when the thread is switched in, which the gap may hide.
+  -- whether it was effective shows when the thread is switched in, which the gap may hide. An ASOF
+  -- join sorts its right side: here without the many rows of threads that it is not about.
   woken_before AS (
     SELECT DISTINCT bounded.row
     FROM bounded
-    JOIN thread_state AS before
+    JOIN sched_slice AS before
       ON before.utid = bounded.utid AND before.ts + before.dur = bounded.ts
     ASOF JOIN (
       SELECT utid, ts
@@ -228,23 +242,17 @@ WITH
     ) AS woken
       ON woken.utid = bounded.utid AND woken.ts <= bounded.ts
     WHERE bounded.state = 'waiting' AND bounded.gap_ns > bounded.ts
-      AND before.trace_id = $trace_id AND before.state = 'running' AND woken.ts >= before.ts
+      AND before.trace_id = $trace_id AND NOT before.is_idle AND woken.ts >= before.ts
   ),
   -- How it was woken at the end of the period: `wakeup_new` is the first wakeup of a thread, so any
-  -- other one shows that it has run and waited since.
-  woken_as AS (
-    SELECT outlasting.row, any_value(wakeup.kind) AS kind
-    FROM outlasting
-    JOIN wakeup ON wakeup.utid = outlasting.utid AND wakeup.ts = outlasting.end_ns
-    WHERE outlasting.state = 'new' AND wakeup.trace_id = $trace_id AND wakeup.effective
-    GROUP BY outlasting.row
-  ),
-  -- A thread that is woken and switched in at one time is ready for no time.
+  -- other one shows that a new thread has run and waited since. A thread that is woken and switched
+  -- in at one time is ready for no time.
   woken_at_end AS (
-    SELECT DISTINCT outlasting.row
+    SELECT outlasting.row, any_value(wakeup.kind) FILTER (wakeup.effective) AS kind
     FROM outlasting
     JOIN wakeup ON wakeup.utid = outlasting.utid AND wakeup.ts = outlasting.end_ns
     WHERE outlasting.state <> 'ready' AND wakeup.trace_id = $trace_id
+    GROUP BY outlasting.row
   ),
   followed AS (
     SELECT
@@ -276,7 +284,7 @@ SELECT
     WHEN bounded.state IN ('waiting', 'unknown') AND by_wakeup AND NOT by_switch_in
       THEN 'waiting'
     WHEN bounded.state = 'new' AND by_wakeup AND NOT by_switch_in
-      THEN CASE woken_as.kind
+      THEN CASE woken_at_end.kind
         WHEN 'wakeup_new' THEN 'new'
         WHEN 'ready' THEN 'unknown'
         ELSE 'waiting'
@@ -294,7 +302,7 @@ CROSS JOIN facts
 LEFT JOIN rewoken USING (row)
 LEFT JOIN followed USING (row)
 LEFT JOIN woken_before USING (row)
-LEFT JOIN woken_as USING (row)
+LEFT JOIN woken_at_end USING (row)
 """
 
 # Three inserts, so that the first, of which there may be millions, is not part of a join.
@@ -388,16 +396,17 @@ def _has_rows(con: duckdb.DuckDBPyConnection, table: str) -> bool:
 
 
 def _apply_gaps(con: duckdb.DuckDBPyConnection, parameters: dict[str, int]) -> None:
-    [(length,)] = con.execute(_LENGTH, parameters).fetchall()
-    bins = {"width_ns": max(1, length // _BIN_COUNT)}
-    con.execute(_BINS, bins)
+    [(first, length, start, end)] = con.execute(_BOUNDS, parameters).fetchall()
+    width, wide = (max(1, length // count) for count in (_BIN_COUNT, _WIDE_COUNT))
+    near = {"width_ns": width, "gaps_start_ns": start, "gaps_end_ns": end}
+    con.execute(_BINS, {"width_ns": width})
     con.execute(_WAKEUPS, parameters)
-    con.execute(_PERIODS, {**parameters, **bins})
+    con.execute(_PERIODS, {**parameters, **near, "wide_ns": wide, "first_ns": first})
     con.execute(_UNKNOWN_PART, parameters)
     con.execute(_PART_BEFORE, parameters)
     con.execute(_PART_BEHIND, parameters)
     con.execute("DELETE FROM thread_state_other WHERE rowid IN (SELECT row FROM doubtful_period)")
-    gap_slices.forget(con, parameters, bins)
+    gap_slices.forget(con, parameters, near, wide)
     con.execute(_PARKING, parameters)
     for table in ("doubtful_period", "wakeups_complete", "gap_bin"):
         con.execute(f"DROP TABLE {table}")

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-_HAS_WAKEUPS = """
-SELECT EXISTS (FROM wakeup WHERE trace_id = $trace_id AND ends_wait(kind))
+_FACTS = """
+SELECT EXISTS (FROM wakeup WHERE trace_id = $trace_id AND ends_wait(kind)), duration_ns
+FROM trace
+WHERE trace_id = $trace_id
 """
 
 _UNWOKEN = """
@@ -29,7 +31,7 @@ WITH
   woken AS (
     SELECT utid, ts FROM wakeup JOIN entered USING (utid, ts) WHERE trace_id = $trace_id
   )
-SELECT wait.rowid AS row, wait.utid
+SELECT wait.rowid AS row, wait.utid, wait.ts, wait.dur, wait.waker_utid
 FROM thread_state_other AS wait
 JOIN entered ON entered.utid = wait.utid AND entered.ts = wait.ts + wait.dur
 ANTI JOIN woken ON woken.utid = entered.utid AND woken.ts = entered.ts
@@ -39,29 +41,40 @@ WHERE wait.trace_id = $trace_id AND wait.state IN ('waiting', 'new') AND wait.du
 # A recorder that misses the wakeups of a thread may have missed the one of its last wait too.
 _LAST_WAITS = """
 INSERT INTO unwoken_wait
-SELECT wait.rowid, wait.utid
-FROM thread_state_other AS wait
-JOIN trace USING (trace_id)
+SELECT rowid, utid, ts, dur, waker_utid
+FROM thread_state_other
 WHERE trace_id = $trace_id
-  AND wait.utid IN (SELECT utid FROM unwoken_wait)
-  AND wait.state = 'waiting' AND wait.dur > 0 AND wait.ts + wait.dur >= trace.duration_ns
+  AND utid IN (SELECT utid FROM unwoken_wait)
+  AND state = 'waiting' AND dur > 0 AND ts + dur >= $duration_ns
 """
 
-_FORGET_WAITS = """
-UPDATE thread_state_other AS state
-SET state = 'unknown', left_censored = true, right_censored = true, reason = NULL
-FROM unwoken_wait
-WHERE state.rowid = unwoken_wait.row
+# Deleted and inserted: an update of these few would write the columns of all other rows again. A
+# wait is there twice if two slices begin at its end, or as a last one.
+_FORGET_WAITS = "DELETE FROM thread_state_other WHERE rowid IN (SELECT row FROM unwoken_wait)"
+_UNKNOWN_WAITS = """
+INSERT INTO thread_state_other BY NAME
+SELECT
+  $trace_id AS trace_id,
+  utid,
+  ts,
+  dur,
+  'unknown' AS state,
+  waker_utid,
+  true AS left_censored,
+  true AS right_censored,
+FROM (SELECT DISTINCT * FROM unwoken_wait)
 """
 
 
 def apply(con: duckdb.DuckDBPyConnection, trace_id: int) -> None:
     """Changes these rows of `thread_state_other`."""
     parameters = {"trace_id": trace_id}
-    [(has_wakeups,)] = con.execute(_HAS_WAKEUPS, parameters).fetchall()
+    [(has_wakeups, duration_ns)] = con.execute(_FACTS, parameters).fetchall()
     if not has_wakeups:
         return
-    con.execute(_UNWOKEN, parameters)
-    con.execute(_LAST_WAITS, parameters)
-    con.execute(_FORGET_WAITS)
+    [(unwoken,)] = con.execute(_UNWOKEN, parameters).fetchall()
+    if unwoken:
+        con.execute(_LAST_WAITS, {**parameters, "duration_ns": duration_ns})
+        con.execute(_FORGET_WAITS)
+        con.execute(_UNKNOWN_WAITS, parameters)
     con.execute("DROP TABLE unwoken_wait")
