@@ -40,26 +40,6 @@ _TABLES = (
     "quantum_chain",
 )
 
-# Sorted once in time order because it is read twice, in a database that may spill to disk.
-_SORTED = """
-CREATE OR REPLACE TABLE {place}.state AS
-SELECT
-  ts,
-  dur,
-  cpu,
-  CASE state
-    WHEN 'thread' THEN 0
-    WHEN 'interrupt' THEN 1
-    WHEN 'idle' THEN 2
-    WHEN 'offline' THEN 4
-    ELSE 3
-  END::TINYINT AS state,
-  utid
-FROM cpu_state
-WHERE trace_id = $trace_id
-ORDER BY ts, cpu, dur
-"""
-
 _STREAMS = {
     "cpu": """
 SELECT
@@ -162,7 +142,7 @@ ORDER BY thread.utid
     # each pair of a CPU.
     "short_idle": f"""
 SELECT ts, dur
-FROM {{place}}.state
+FROM {{place}}.tile
 WHERE state = 2 AND dur < {MIN_IDLE_NS}
   AND (
     (cpu, ts + dur) IN (SELECT (cpu, ts) FROM {{place}}.unknown)
@@ -170,32 +150,89 @@ WHERE state = 2 AND dur < {MIN_IDLE_NS}
   )
 ORDER BY ts
 """,
-    "not_running": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",
-    # A thread that was ready before the recording has no ready_ns: take the start of its state.
+    "not_running": "SELECT ts, dur, cpu, state, utid FROM {place}.tile WHERE state IN (2, 3, 4)",
     "slices": """
+SELECT ts, dur, cpu, utid, ready_from_ns, ended FROM {place}.tile WHERE ended IS NOT NULL
+""",
+    "cpu_state": """
+SELECT ts, dur, cpu, state, utid FROM {place}.tile WHERE dur > 0 OR state <> 0
+""",
+    "ready": "FROM {place}.ready",
+}
+
+# Rows that the large inputs look up. There are few, so that a join needs no memory for all slices.
+_LOOKED_UP = {
+    "contended": """
+SELECT DISTINCT cpu
+FROM sched_slice
+WHERE trace_id = $trace_id
+  AND end_reason IN ('quantum_end', 'quantum_end_or_yield', 'preempted')
+""",
+    "cut_ready": """
+SELECT utid, ts, dur, left_censored
+FROM thread_state_other
+WHERE trace_id = $trace_id
+  AND (left_censored OR right_censored)
+  AND state = 'ready'
+  AND dur > 0
+""",
+    "lost": """
+SELECT utid, ts, bool_or(state = 'unknown') AS is_unknown
+FROM thread_state
+WHERE trace_id = $trace_id AND dur > 0
+  -- A single damaged record takes no time: only the thread's next slice shows it.
+  AND (state = 'unknown' OR state = 'running' AND left_censored)
+GROUP BY utid, ts
+""",
+    "unknown": """
+SELECT cpu, ts, dur
+FROM cpu_state_other
+WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
+""",
+}
+
+# Inputs with a row per switch or wakeup, in a database that may spill to disk.
+_SORTED = {
+    # The rows of cpu_state and the slices without a length, with what `slices` needs of a slice on
+    # a contended CPU. A thread that was ready before the recording has no ready_ns: take the start
+    # of its state.
+    "tile": """
 SELECT
   slice.ts,
   slice.dur,
   slice.cpu,
+  0::TINYINT AS state,
   slice.utid,
-  coalesce(slice.ts - slice.ready_ns, state.ts) AS ready_from_ns,
-  CASE slice.end_reason
-    WHEN 'quantum_end' THEN 1
-    WHEN 'quantum_end_or_yield' THEN 2
-    WHEN 'preempted' THEN 3
-    WHEN 'runnable_other' THEN 4
+  coalesce(slice.ts - slice.ready_ns, cut.ts) AS ready_from_ns,
+  CASE
+    WHEN slice.cpu NOT IN (FROM {place}.contended) THEN NULL
+    WHEN slice.end_reason = 'quantum_end' THEN 1
+    WHEN slice.end_reason = 'quantum_end_or_yield' THEN 2
+    WHEN slice.end_reason = 'preempted' THEN 3
+    WHEN slice.end_reason = 'runnable_other' THEN 4
     ELSE 0
   END::TINYINT AS ended
 FROM sched_slice AS slice
 LEFT JOIN (
-  FROM {place}.cut_ready WHERE left_censored
-) AS state ON slice.utid = state.utid AND slice.ts = state.ts + state.dur
-WHERE slice.trace_id = $trace_id
-  AND NOT slice.is_idle
-  AND slice.cpu IN (FROM {place}.contended)
-ORDER BY slice.ts, slice.cpu, slice.dur, slice.utid
+  SELECT utid, ts + dur AS end_ns, min(ts) AS ts
+  FROM {place}.cut_ready
+  WHERE left_censored
+  GROUP BY ALL
+) AS cut ON cut.utid = slice.utid AND cut.end_ns = slice.ts
+WHERE slice.trace_id = $trace_id AND NOT slice.is_idle
+UNION ALL
+SELECT
+  ts,
+  dur,
+  cpu,
+  CASE state WHEN 'interrupt' THEN 1 WHEN 'idle' THEN 2 WHEN 'offline' THEN 4 ELSE 3 END::TINYINT,
+  NULL,
+  NULL,
+  NULL
+FROM cpu_state_other
+WHERE trace_id = $trace_id
+ORDER BY ts, cpu, dur, utid
 """,
-    "cpu_state": "SELECT ts, dur, cpu, state, utid FROM {place}.state",
     # A slice contains the ready time before it, unless that is cut by its end or by a gap.
     #
     # Only a slice that ended runnable can leave a throttled thread. If several slices end at one
@@ -260,45 +297,11 @@ ORDER BY state.ts, state.utid, state.entered_ns, leaving.dur, state.entered_cpu,
 """,
 }
 
-# Rows that the large inputs look up. There are few, so that a join needs no memory for all slices.
-_LOOKED_UP = {
-    "contended": """
-SELECT DISTINCT cpu
-FROM sched_slice
-WHERE trace_id = $trace_id
-  AND end_reason IN ('quantum_end', 'quantum_end_or_yield', 'preempted')
-""",
-    "cut_ready": """
-SELECT utid, ts, dur, left_censored
-FROM thread_state_other
-WHERE trace_id = $trace_id
-  AND (left_censored OR right_censored)
-  AND state = 'ready'
-  AND dur > 0
-""",
-    "lost": """
-SELECT utid, ts, bool_or(state = 'unknown') AS is_unknown
-FROM thread_state
-WHERE trace_id = $trace_id AND dur > 0
-  -- A single damaged record takes no time: only the thread's next slice shows it.
-  AND (state = 'unknown' OR state = 'running' AND left_censored)
-GROUP BY utid, ts
-""",
-    "unknown": """
-SELECT cpu, ts, dur
-FROM cpu_state_other
-WHERE trace_id = $trace_id AND state = 'unknown' AND dur > 0
-""",
-}
-
-# Inputs with a row per switch or wakeup that must be sorted.
-_LARGE = ("slices", "ready")
-
 # The first and last rows count if the trace row lacks its ends.
 _FACTS = """
 SELECT
-  coalesce(trace.first_ns, least(0, (SELECT min(ts) FROM {place}.state)), 0) AS first_ns,
-  coalesce(trace.duration_ns, (SELECT max(ts + dur) FROM {place}.state), 0) AS end_ns,
+  coalesce(trace.first_ns, least(0, whole.first_ns), 0) AS first_ns,
+  coalesce(trace.duration_ns, whole.end_ns, 0) AS end_ns,
   is_windows_source(trace.source) AS parking_needed,
   NOT is_windows_source(trace.source) AS by_tick,
   (
@@ -317,6 +320,11 @@ SELECT
     AS yields_recorded,
   EXISTS (FROM loss WHERE trace_id = $trace_id AND cpu IS NOT NULL) AS lossy
 FROM trace
+CROSS JOIN (
+  SELECT min(ts) AS first_ns, max(ts + dur) AS end_ns
+  FROM cpu_state
+  WHERE trace_id = $trace_id
+) AS whole
 WHERE trace_id = $trace_id
 """
 
@@ -352,8 +360,7 @@ def _workspace(con: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
     own = {"trace_id": trace_id}
-    con.execute(_SORTED.format(place=place), own)
-    found = con.execute(_FACTS.format(place=place), own).fetchall()
+    found = con.execute(_FACTS, own).fetchall()
     if not found:
         return
     first_ns, end_ns, parking_needed, by_tick, hz, yields_recorded, lossy = found[0]
@@ -367,7 +374,7 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
         "lossy": lossy,
     }
     # One after the other: sorts that run at the same time would need memory for all their rows.
-    for name, sql in (*_LOOKED_UP.items(), *((name, _STREAMS[name]) for name in _LARGE)):
+    for name, sql in (*_LOOKED_UP.items(), *_SORTED.items()):
         con.execute(
             f"CREATE OR REPLACE TABLE {place}.{name} AS {sql.format(place=place)}",
             _values(sql, own, by_tick=by_tick),
@@ -380,7 +387,7 @@ def _compute(con: duckdb.DuckDBPyConnection, trace_id: int, place: str) -> None:
         for name, sql in _STREAMS.items():
             cursor = open_cursors.enter_context(contextlib.closing(con.cursor()))
             cursor.execute(f"USE {database}")
-            text = f"FROM {place}.{name}" if name in _LARGE else sql.format(place=place)
+            text = sql.format(place=place)
             rows = cursor.sql(text, params=_values(text, own, by_tick=by_tick))
             streams[name] = rows.to_arrow_reader(_BATCH)
         _insert(con, _decoders.sweep(trace_id, facts, streams))
