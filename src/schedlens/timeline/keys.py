@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from schedlens.load.schema import value
 
 # On the lanes of CPUs, instead of a thread.
 CPU_UNKNOWN, INTERRUPT, OFFLINE, NO_NAME = -1, -2, -3, -4
@@ -47,8 +50,15 @@ def running_sql(column: str) -> str:
 
 def obstacle_sql(column: str) -> str:
     """The key of a ready thread by the obstacle in `column`."""
-    cases = " ".join(f"WHEN '{name}' THEN {key}" for name, key in OBSTACLES.items())
-    return f"CASE {column} {cases} ELSE {READY} END"
+    # DuckDB computes a function of one column, unlike CASE, once for each text of its dictionary.
+    of = f"MAP({list(OBSTACLES)}, {list(OBSTACLES.values())})"
+    return f"coalesce({of}[{column}], {READY})"
+
+
+def waiting_sql(column: str, reasons: Sequence[str | None]) -> str:
+    """The key of a waiting thread by the reason in `column`; `reasons` are in order of keys."""
+    texts = ", ".join(map(value, reasons))
+    return f"{FIRST_WAITING - 1} + list_position([{texts}]::VARCHAR[], {column})"
 
 
 def states(waiting: list[tuple[int, str | None]]) -> list[dict[str, Any]]:

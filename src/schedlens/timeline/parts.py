@@ -7,6 +7,8 @@ periods that no row of `ready_slice` explains.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from schedlens.timeline import keys
 
 KINDS = ("cpu", "thread", "sibling")
@@ -19,15 +21,25 @@ _COUNTED = (
 )  # fmt: skip
 
 
-def sql(kind: str, one: int, start: int, end: int, near: str = "") -> str:
+def sql(
+    kind: str, one: int, span: tuple[int, int], reasons: Sequence[str | None], near: str = ""
+) -> str:
     """SQL of lane, ts, end_ns, and key of every part of a kind of lanes, within the recording.
 
-    `near` is a condition on ts and dur, as they are in the tables of the analysis.
+    `reasons` are why threads wait, in order of their keys. `near` is a condition on ts and dur, as
+    they are in the tables of the analysis.
     """
-    also = f" AND {near}" if near else ""
-    text = " UNION ALL ".join(source.format(one=one, also=also) for source in _SOURCES[kind])
+    start, end = span
+    names = {
+        "one": one,
+        "also": f" AND {near}" if near else "",
+        "waiting": keys.waiting_sql("reason", reasons),
+    }
+    text = " UNION ALL ".join(source.format(**names) for source in _SOURCES[kind])
+    # least and greatest take far longer.
     return (
-        f"SELECT lane, greatest(ts, {start}) AS ts, least(end_ns, {end}) AS end_ns, key "
+        f"SELECT lane, CASE WHEN ts < {start} THEN {start} ELSE ts END AS ts, "
+        f"CASE WHEN end_ns > {end} THEN {end} ELSE end_ns END AS end_ns, key "
         f"FROM ({text}) WHERE ts < {end} AND end_ns >= {start}"
     )
 
@@ -80,14 +92,13 @@ FROM ready_slice WHERE trace_id = {{one}} AND dur > 0{{also}}
 """
 
 _REST = f"""
-SELECT t.utid, t.ts, t.ts + t.dur,
-  CASE t.state WHEN 'waiting' THEN w.key WHEN 'new' THEN {keys.NEW} ELSE {keys.UNKNOWN} END
+SELECT utid, ts, ts + dur,
+  CASE state WHEN 'waiting' THEN waiting WHEN 'new' THEN {keys.NEW} ELSE {keys.UNKNOWN} END
 FROM (
+  SELECT *, {{waiting}} AS waiting
   FROM thread_state
   WHERE trace_id = {{one}} AND state NOT IN ('running', 'ready') AND dur > 0{{also}}
-) AS t
-LEFT JOIN tiles.waiting AS w
-  ON t.state = 'waiting' AND w.trace_id = {{one}} AND w.reason IS NOT DISTINCT FROM t.reason
+)
 """
 
 _SOURCES = {"cpu": (_CPU,), "thread": (_ALONE, _KEPT, _READY, _REST), "sibling": (_SIBLING,)}

@@ -13,6 +13,7 @@ import copy
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 
 import duckdb
@@ -84,6 +85,8 @@ class Timelines:
         self._rows_per_part = rows_per_part
         self._lock = threading.Lock()
         self._reading: list[duckdb.DuckDBPyConnection] = []
+        # Why threads of a prepared recording wait, in order of their keys.
+        self._reasons: dict[int, list[str | None]] = {}
         found = con.execute("SELECT current_database()").fetchall()[0][0]
         self._catalog = '"' + found.replace('"', '""') + '"'
         if file is not None and self._is_complete(file, stamp):
@@ -128,6 +131,7 @@ class Timelines:
         other = copy.copy(self)
         other.con = self.con.cursor()
         other._reading = []
+        other._reasons = {}
         try:
             other.con.execute(f"USE {self._catalog}")
             yield other
@@ -172,7 +176,16 @@ class Timelines:
 
     def all_parts_sql(self, kind: str, trace_id: int) -> str:
         """SQL of lane, ts, end_ns, and key of all parts of a recording."""
-        return parts.sql(kind, trace_id, *self.of(trace_id))
+        return self._within(kind, trace_id, self.of(trace_id))
+
+    def _within(self, kind: str, trace_id: int, span: tuple[int, int], near: str = "") -> str:
+        """What `parts.sql` returns, also of a recording that is just being prepared."""
+        if trace_id not in self._reasons:
+            rows = self.con.execute(
+                "SELECT reason FROM tiles.waiting WHERE trace_id = ? ORDER BY key", [trace_id]
+            ).fetchall()
+            self._reasons[trace_id] = [row[0] for row in rows]
+        return parts.sql(kind, trace_id, span, self._reasons[trace_id], near)
 
     def parts_sql(self, kind: str, trace_id: int, start_ns: int, end_ns: int) -> str:
         """SQL of the parts of a range: those that overlap it, and those without a length inside."""
@@ -182,9 +195,9 @@ class Timelines:
         first, last, long_ns = rows[0]
         chosen = f"ts < {end_ns} AND end_ns >= {start_ns} AND (end_ns > {start_ns} OR ts = end_ns)"
         near = f"ts < {end_ns} AND ts >= {start_ns - long_ns} AND dur <= {long_ns}"
+        own = self._within(kind, trace_id, (first, last), near)
         return (
-            f"SELECT {parts.COLUMNS} FROM ({parts.sql(kind, trace_id, first, last, near)}) "
-            f"WHERE {chosen} UNION ALL "
+            f"SELECT {parts.COLUMNS} FROM ({own}) WHERE {chosen} UNION ALL "
             f"SELECT {parts.COLUMNS} FROM tiles.{kind}_long "
             f"WHERE trace_id = {trace_id} AND {chosen}"
         )
@@ -233,16 +246,17 @@ class Timelines:
         # Another cursor reads these rows to make the columns, so they are committed first.
         with self._transaction():
             self._forget(trace_id)
-            self.con.execute(
-                "INSERT INTO tiles.waiting SELECT trace_id, "
+            rows = self.con.execute(
+                f"INSERT INTO tiles.waiting SELECT {trace_id}, "
                 f"{keys.FIRST_WAITING} + row_number() OVER (ORDER BY reason NULLS FIRST) - 1, "
-                "reason FROM (SELECT DISTINCT trace_id, reason FROM thread_state "
-                f"WHERE trace_id = {trace_id} AND state = 'waiting')"
-            )
+                "reason FROM (SELECT DISTINCT reason FROM thread_state "
+                f"WHERE trace_id = {trace_id} AND state = 'waiting') RETURNING key, reason"
+            ).fetchall()
+            self._reasons[trace_id] = [reason for _, reason in sorted(rows, key=itemgetter(0))]
             for sql in parts.fill(trace_id):
                 self.con.execute(sql)
             for kind in parts.KINDS:
-                long = parts.sql(kind, trace_id, start, end, f"dur > {long_ns}")
+                long = self._within(kind, trace_id, (start, end), f"dur > {long_ns}")
                 self.con.execute(
                     f"INSERT INTO tiles.{kind}_long SELECT {trace_id}, {parts.COLUMNS} "
                     f"FROM ({long}) ORDER BY ts, lane"
@@ -271,6 +285,7 @@ class Timelines:
 
     def _forget(self, trace_id: int) -> None:
         """Deletes what an attempt that failed has left."""
+        self._reasons.pop(trace_id, None)
         long = (f"{kind}_long" for kind in parts.KINDS)
         for table in ("waiting", "sharer", "thread_part", *long):
             self.con.execute(f"DELETE FROM tiles.{table} WHERE trace_id = ?", [trace_id])
@@ -286,7 +301,7 @@ class Timelines:
             row[0]
             for kind in parts.KINDS
             for row in self.con.execute(
-                f"SELECT count(*) FROM ({parts.sql(kind, one, *span)}) GROUP BY lane, key"
+                f"SELECT count(*) FROM ({self._within(kind, one, span)}) GROUP BY lane, key"
             ).fetchall()
         ]
         for place, width in enumerate(widths):
@@ -302,7 +317,7 @@ class Timelines:
             cursor.execute(f"USE {self._catalog}")
             self._reading.append(cursor)
             try:
-                stream = cursor.sql(parts.sql(kind, one, *span)).to_arrow_reader(_BATCH)
+                stream = cursor.sql(self._within(kind, one, span)).to_arrow_reader(_BATCH)
                 for rows in _decoders.time_columns(stream, span[0], widths):
                     self.con.from_arrow(rows).select(f"{one}, *").insert_into(f"tiles.{kind}_tile")
             finally:
