@@ -10,7 +10,7 @@ import pytest
 
 from schedlens.errors import NoSpaceError, SchedlensError
 from schedlens.load import store
-from schedlens.output import whole_file
+from schedlens.output import leftover, whole_file
 
 FEW_BY_ITS_ESTIMATE = """
 EXPLAIN (FORMAT json)
@@ -78,7 +78,7 @@ def test_database_is_written_behind_while_its_block_runs(
             pass
 
     monkeypatch.setattr(whole_file, "flush", note)
-    with store.create(path), store.written_behind(path):
+    with store.create(path) as con, store.written_behind(con, path):
         pass
     # On Windows, DuckDB opens its file for itself alone: it is flushed once, when it is closed.
     assert flushed == [False] * (1 if os.name == "nt" else 2)
@@ -96,8 +96,43 @@ def test_database_is_written_behind_while_its_block_runs(
     monkeypatch.setattr(whole_file, "flush", flush)
     with (
         pytest.raises(NoSpaceError, match="no space left"),
-        store.create(path),
-        store.written_behind(path),
+        store.create(path) as con,
+        store.written_behind(con, path),
     ):
         pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_large_database_has_its_checkpoint_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "analysis.duckdb"
+    log = leftover.unfinished(path).with_name(f"{leftover.unfinished(path).name}.wal")
+    # On Windows, nothing is written behind.
+    for limit, left in ((store._CHECKPOINT_BYTES, True), (0, os.name == "nt")):
+        monkeypatch.setattr(store, "_CHECKPOINT_BYTES", limit)
+        with store.create(path) as con:
+            con.execute("INSERT INTO problem VALUES (1, 'a', 'b', 1)")
+            with store.written_behind(con, path):
+                pass
+            assert (log.exists() and log.stat().st_size > 0) == left
+        with store.open_database(path) as found:
+            assert found.execute("SELECT count(*) FROM problem").fetchall() == [(1,)]
+
+
+def test_failed_checkpoint_behind_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(con: duckdb.DuckDBPyConnection, file: Path) -> None:
+        raise duckdb.IOException("Could not write: No space left on device")
+
+    monkeypatch.setattr(store, "_write_behind", full)
+    path = tmp_path / "analysis.duckdb"
+    # On Windows, nothing is written behind.
+    reason = "invalidated" if os.name == "nt" else "no space left"
+    with (
+        pytest.raises(SchedlensError, match=reason),
+        store.create(path) as con,
+        store.written_behind(con, path),
+    ):
+        # What DuckDB answers from then on.
+        raise duckdb.FatalException("database has been invalidated")
     assert not list(tmp_path.iterdir())

@@ -108,7 +108,7 @@ def analyzed(
             _check_process(con, questions.process)
         if questions.step is not None:
             _check_step(con, questions.step)
-        with store.written_behind(database):
+        with store.written_behind(con, database):
             scope = Scope(con, questions.process, timings=timings)
             with bar(quiet=quiet) as progress, timings.phase("analyzers"):
                 judgement = judging.judge_all(scope, questions.only, progress)

@@ -44,6 +44,9 @@ _ANSWERING = "SET asof_loop_join_threshold = 0"
 # Where each database says that it is one.
 _MAGIC_AT, _MAGIC = 8, b"DUCK"
 
+# A checkpoint also writes all views again, which takes longer than the rows of a small recording.
+_CHECKPOINT_BYTES = 32 << 20
+
 # DuckDB takes this share of the memory of the machine or of its cgroup, if nothing else is set.
 _DUCKDB_SHARE = 0.8
 # What the decoder, Python, and Arrow use next to the database: buffered batches and row groups.
@@ -118,7 +121,7 @@ def create(
 
 
 @contextmanager
-def written_behind(path: Path) -> Iterator[None]:
+def written_behind(con: duckdb.DuckDBPyConnection, path: Path) -> Iterator[None]:
     """While the block runs, writes what a database contains so far that `create` makes at `path`.
 
     `create` then waits for less at its end. Raises what `create` raises.
@@ -128,14 +131,29 @@ def written_behind(path: Path) -> Iterator[None]:
         yield
         return
     aside = leftover.unfinished(path)
-    with ThreadPoolExecutor(1) as pool:
-        written = pool.submit(whole_file.flush, aside)
-        yield
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            written = pool.submit(_write_behind, con, aside)
+            yield
+    except duckdb.Error:
+        # A checkpoint that fails closes the database: its own error says why.
+        failed = written.exception()
+        if isinstance(failed, (OSError, duckdb.Error)):
+            raise _failure(path, aside, 0, failed) from None
+        raise
     try:
         # The disk reports an error to whoever waits for it first.
         written.result()
-    except OSError as error:
+    except (OSError, duckdb.Error) as error:
         raise _failure(path, aside, 0, error) from None
+
+
+def _write_behind(con: duckdb.DuckDBPyConnection, file: Path) -> None:
+    if file.stat().st_size >= _CHECKPOINT_BYTES:
+        # It does not wait for a transaction that writes meanwhile.
+        with con.cursor() as own, contextlib.suppress(duckdb.TransactionException):
+            own.execute("CHECKPOINT")
+    whole_file.flush(file)
 
 
 def _discard(aside: Path) -> None:
