@@ -136,8 +136,8 @@ WITH
     FROM waited
     ANTI JOIN changing USING (utid)
   ),
-  -- Of the other threads, running time in the window; NULL if only ready time is in it.
-  plain AS MATERIALIZED (
+  -- Running time of the other threads in the window; NULL if only ready time is in it.
+  unchanged AS MATERIALIZED (
     SELECT
       slice.trace_id,
       slice.utid,
@@ -153,7 +153,7 @@ WITH
     GROUP BY slice.trace_id, slice.utid, slice.cpu, slice.priority
   ),
   used AS (
-    SELECT DISTINCT trace_id, utid, priority FROM plain
+    SELECT DISTINCT trace_id, utid, priority FROM unchanged
     UNION ALL
     SELECT DISTINCT trace_id, utid, priority FROM changed
   ),
@@ -274,11 +274,12 @@ WITH
       kind,
       place,
       ts,
-      (wanting > 0)::INTEGER - (wanting > step_by)::INTEGER AS turn_by,
+      (more_urgent > 0)::INTEGER - (more_urgent > step_by)::INTEGER AS turn_by,
     FROM (
       SELECT
         *,
-        sum(step_by) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts) AS wanting,
+        sum(step_by) OVER (PARTITION BY trace_id, place_group, kind, place ORDER BY ts)
+          AS more_urgent,
       FROM below
     )
     WHERE turn_by <> 0
@@ -362,7 +363,9 @@ WITH
     GROUP BY utid, cpu, priority, kind
   ),
   spent AS (
-    SELECT utid, cpu, priority, on_p, run_ns::BIGINT AS run_ns FROM plain WHERE run_ns IS NOT NULL
+    SELECT utid, cpu, priority, on_p, run_ns::BIGINT AS run_ns
+    FROM unchanged
+    WHERE run_ns IS NOT NULL
     UNION ALL
     SELECT
       changed.utid,

@@ -142,7 +142,7 @@ ORDER BY thread.utid
     # each pair of a CPU.
     "short_idle": f"""
 SELECT ts, dur
-FROM {{place}}.tile
+FROM {{place}}.state
 WHERE state = 2 AND dur < {MIN_IDLE_NS}
   AND (
     (cpu, ts + dur) IN (SELECT (cpu, ts) FROM {{place}}.unknown)
@@ -150,12 +150,12 @@ WHERE state = 2 AND dur < {MIN_IDLE_NS}
   )
 ORDER BY ts
 """,
-    "not_running": "SELECT ts, dur, cpu, state, utid FROM {place}.tile WHERE state IN (2, 3, 4)",
+    "not_running": "SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE state IN (2, 3, 4)",
     "slices": """
-SELECT ts, dur, cpu, utid, ready_from_ns, ended FROM {place}.tile WHERE ended IS NOT NULL
+SELECT ts, dur, cpu, utid, ready_from_ns, ended FROM {place}.state WHERE ended IS NOT NULL
 """,
     "cpu_state": """
-SELECT ts, dur, cpu, state, utid FROM {place}.tile WHERE dur > 0 OR state <> 0
+SELECT ts, dur, cpu, state, utid FROM {place}.state WHERE dur > 0 OR state <> 0
 """,
     "ready": "FROM {place}.ready",
 }
@@ -196,7 +196,7 @@ _SORTED = {
     # The rows of cpu_state and the slices without a length, with what `slices` needs of a slice on
     # a contended CPU. A thread that was ready before the recording has no ready_ns: take the start
     # of its state.
-    "tile": """
+    "state": """
 SELECT
   slice.ts,
   slice.dur,
